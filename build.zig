@@ -1,0 +1,301 @@
+//! Builds the addon, its tests and its prebuilds. `npm run build` and `npm test` call this with
+//! everything in place; alone it wants Zig 0.17.1, `.deps/zstd` and `node_modules`, which
+//! `node scripts/toolchain.mjs` and `node scripts/dependencies.mjs` fetch.
+//!
+//!     zig build              build/Release/loaderx.node for this machine
+//!     zig build test         every Zig test, in Debug and in ReleaseFast
+//!     zig build test-exe     the same tests as programs in zig-out/bin, for a debugger or valgrind
+//!     zig build prebuilds    prebuilds/<platform>-<arch>/ for every row of `targets`
+//!     zig build fmt          formatting, checked
+//!
+//!     zig-src/root.zig ─┐
+//!     zstd's C files ───┼─ static libraries ─┐
+//!     zig-src/napi/*.cc ────────────────────┴─ loaderx.node
+
+const std = @import("std");
+
+/// One row per supported platform: `zig build prebuilds` makes exactly these files. The name of the
+/// folder and the `.glibc` tag are what node-gyp-build looks for; hosts with another libc skip a
+/// tagged file instead of crashing in it.
+const targets = [_]Platform{
+    // Node 20 itself needs glibc 2.28 and macOS 11.
+    .{ .folder = "linux-x64", .file = "loaderx.glibc.node", .triple = "x86_64-linux-gnu.2.28", .cpu = "x86_64" },
+    .{ .folder = "linux-arm64", .file = "loaderx.glibc.node", .triple = "aarch64-linux-gnu.2.28", .cpu = "generic" },
+    .{ .folder = "darwin-arm64", .file = "loaderx.node", .triple = "aarch64-macos.11.0", .cpu = "apple_m1" },
+    .{ .folder = "win32-x64", .file = "loaderx.node", .triple = "x86_64-windows-gnu", .cpu = "x86_64" },
+};
+
+const Platform = struct {
+    /// `<process.platform>-<process.arch>` of Node.
+    folder: []const u8,
+    file: []const u8,
+    /// With the oldest libc or system it must run on.
+    triple: []const u8,
+    /// The least CPU it must run on: never the build machine's.
+    cpu: []const u8,
+
+    fn query(platform: Platform) std.Target.Query {
+        return std.Build.parseTargetQuery(.{
+            .arch_os_abi = platform.triple,
+            .cpu_features = platform.cpu,
+        }) catch @panic("a row of `targets` has a bad triple or CPU");
+    }
+};
+
+const shim_files = [_][]const u8{ "module.cc", "value.cc", "work.cc", "calls.cc" };
+const shim_flags = [_][]const u8{
+    "-std=c++17",
+    "-Wall",
+    "-Wextra",
+    "-fno-exceptions",
+    "-fno-rtti",
+    "-fvisibility=hidden",
+    "-fvisibility-inlines-hidden",
+    // Without it the headers want `__imp_napi_*` on Windows; napi/win_napi.zig has the plain names.
+    "-DNAPI_EXTERN=",
+    "-DNAPI_VERSION=9",
+    "-DNODE_ADDON_API_DISABLE_CPP_EXCEPTIONS",
+    "-DNODE_ADDON_API_DISABLE_DEPRECATED",
+    // A worker that is terminated with work in flight must not abort the process.
+    "-DNODE_API_SWALLOW_UNTHROWABLE_EXCEPTIONS",
+};
+
+/// Everything but the legacy decoders, which the container format never meets.
+const zstd_files = [_][]const u8{
+    "common/debug.c",
+    "common/entropy_common.c",
+    "common/error_private.c",
+    "common/fse_decompress.c",
+    "common/pool.c",
+    "common/threading.c",
+    "common/xxhash.c",
+    "common/zstd_common.c",
+    "compress/fse_compress.c",
+    "compress/hist.c",
+    "compress/huf_compress.c",
+    "compress/zstd_compress.c",
+    "compress/zstd_compress_literals.c",
+    "compress/zstd_compress_sequences.c",
+    "compress/zstd_compress_superblock.c",
+    "compress/zstd_double_fast.c",
+    "compress/zstd_fast.c",
+    "compress/zstd_lazy.c",
+    "compress/zstd_ldm.c",
+    "compress/zstd_opt.c",
+    "compress/zstd_preSplit.c",
+    "compress/zstdmt_compress.c",
+    "decompress/huf_decompress.c",
+    "decompress/zstd_ddict.c",
+    "decompress/zstd_decompress.c",
+    "decompress/zstd_decompress_block.c",
+    "dictBuilder/cover.c",
+    "dictBuilder/divsufsort.c",
+    "dictBuilder/fastcover.c",
+    "dictBuilder/zdict.c",
+};
+const zstd_flags = [_][]const u8{
+    "-std=c11",
+    "-DXXH_NAMESPACE=ZSTD_",
+    "-DZSTD_LEGACY_SUPPORT=0",
+    "-DZSTD_TRACE=0",
+    "-DDEBUGLEVEL=0",
+    // Its functions belong to the addon alone: the host may carry a zstd of its own.
+    "-fvisibility=hidden",
+    "-DZSTDLIB_VISIBLE=",
+    "-DZSTDERRORLIB_VISIBLE=",
+    "-DZDICTLIB_VISIBLE=",
+    "-DZSTDLIB_HIDDEN=",
+};
+
+/// What the tests may be built with besides: one at a time.
+const Sanitizers = struct {
+    thread: bool,
+    undefined_c: bool,
+    valgrind: bool,
+};
+
+pub fn build(b: *std.Build) void {
+    const sources: Sources = .init(b);
+    const target = hostTarget(b);
+    const optimize = b.option(std.builtin.Optimize, "optimize", "Of the addon for this machine; default: fast") orelse .fast;
+    const filters = b.option([]const []const u8, "test-filter", "Only tests whose name contains this") orelse &.{};
+    const sanitizers: Sanitizers = .{
+        .thread = b.option(bool, "tsan", "Tests with ThreadSanitizer in the core and in zstd") orelse false,
+        .undefined_c = b.option(bool, "ubsan", "Tests with UndefinedBehaviorSanitizer in zstd (Debug only)") orelse false,
+        .valgrind = b.option(bool, "valgrind", "Tests that valgrind understands") orelse false,
+    };
+
+    // Both places are in the checkout and not under the install prefix: node-gyp-build looks there.
+    const host = addon(b, sources, target, optimize);
+    const install = b.addUpdateSourceFiles();
+    install.addCopyFileToSource(host.getEmittedBin(), "build/Release/loaderx.node");
+    b.getInstallStep().dependOn(&install.step);
+
+    const prebuilds = b.addUpdateSourceFiles();
+    for (targets) |platform| {
+        const library = addon(b, sources, b.resolveTargetQuery(platform.query()), .fast);
+        const path = b.pathJoin(&.{ "prebuilds", platform.folder, platform.file });
+        prebuilds.addCopyFileToSource(library.getEmittedBin(), path);
+    }
+    b.step("prebuilds", "prebuilds/<platform>-<arch>/ for every supported platform").dependOn(&prebuilds.step);
+
+    addTests(b, sources, target, filters, sanitizers);
+
+    b.step("fmt", "Check the formatting").dependOn(&b.addFmt(.{
+        .check = true,
+        .paths = b.pathList(&.{ "zig-src", "build.zig", "build.zig.zon" }),
+    }).step);
+}
+
+fn addTests(
+    b: *std.Build,
+    sources: Sources,
+    target: std.Build.ResolvedTarget,
+    filters: []const []const u8,
+    sanitizers: Sanitizers,
+) void {
+    const run_all = b.step("test", "Every Zig test, in Debug and in ReleaseFast");
+    const install_all = b.step("test-exe", "The test programs, in zig-out/bin");
+
+    const zstd = zstdLibrary(b, sources, target, sanitizers);
+    for ([_]std.builtin.Optimize{ .debug, .fast }) |optimize| {
+        // Only a Debug build carries the run-time part of UndefinedBehaviorSanitizer.
+        if (sanitizers.undefined_c and optimize != .debug) continue;
+
+        const module = b.createModule(.{
+            .root_source_file = b.path("zig-src/tests.zig"),
+            .target = target,
+            .optimize = optimize,
+            .link_libc = true,
+            .sanitize_thread = sanitizers.thread,
+            .valgrind = sanitizers.valgrind,
+        });
+        module.linkLibrary(zstd);
+        const tests = b.addTest(.{
+            .name = b.fmt("zig-{t}", .{optimize}),
+            .root_module = module,
+            .filters = filters,
+        });
+        const run = b.addRunArtifact(tests);
+        // They touch files, threads and the clock: an earlier success proves nothing.
+        run.has_side_effects = true;
+        run_all.dependOn(&run.step);
+        install_all.dependOn(&b.addInstallArtifact(tests, .{}).step);
+    }
+}
+
+/// Where the code comes from that is not in this repository.
+const Sources = struct {
+    zstd: std.Build.LazyPath,
+    node_api_headers: std.Build.LazyPath,
+    node_addon_api: std.Build.LazyPath,
+
+    fn init(b: *std.Build) Sources {
+        const zstd = b.option([]const u8, "zstd", "zstd's lib/ folder, relative to the checkout") orelse
+            ".deps/zstd/1.5.7/lib";
+        const modules = b.option([]const u8, "node-modules", "node_modules, relative to the checkout") orelse
+            "node_modules";
+        return .{
+            .zstd = b.path(zstd),
+            .node_api_headers = b.path(b.pathJoin(&.{ modules, "node-api-headers" })),
+            .node_addon_api = b.path(b.pathJoin(&.{ modules, "node-addon-api" })),
+        };
+    }
+};
+
+/// The addon for this machine equals the prebuilt one, CPU and libc included, so that what is tested
+/// is what is published. A machine without a row gets its own system and the least CPU of its kind.
+fn hostTarget(b: *std.Build) std.Build.ResolvedTarget {
+    const host = &b.graph.host.result;
+    const default: std.Target.Query = for (targets) |platform| {
+        const query = platform.query();
+        if (query.cpu_arch == host.cpu.arch and query.os_tag == host.os.tag and
+            (host.os.tag != .linux or query.abi == host.abi)) break query;
+    } else .{ .cpu_model = .baseline };
+    return b.standardTargetOptions(.{ .default_target = default });
+}
+
+fn addon(
+    b: *std.Build,
+    sources: Sources,
+    target: std.Build.ResolvedTarget,
+    optimize: std.builtin.Optimize,
+) *std.Build.Step.Compile {
+    const strip = optimize != .debug;
+    const windows = target.result.os.tag == .windows;
+
+    const core = b.addLibrary(.{
+        .name = "zrecord",
+        .linkage = .static,
+        .root_module = b.createModule(.{
+            .root_source_file = b.path("zig-src/root.zig"),
+            .target = target,
+            .optimize = optimize,
+            .link_libc = true,
+            .pic = true,
+            .strip = strip,
+        }),
+    });
+
+    dropUnused(core);
+
+    const shim = b.createModule(.{
+        .root_source_file = if (windows) b.path("zig-src/napi/win_napi.zig") else null,
+        .target = target,
+        .optimize = optimize,
+        .link_libc = true,
+        .link_libcpp = true,
+        .pic = true,
+        .strip = strip,
+    });
+    if (windows) shim.addAnonymousImport("node_api_def", .{
+        .root_source_file = sources.node_api_headers.path(b, "def/node_api.def"),
+    });
+    shim.addIncludePath(sources.node_api_headers.path(b, "include"));
+    shim.addIncludePath(sources.node_addon_api);
+    shim.addCSourceFiles(.{ .root = b.path("zig-src/napi"), .files = &shim_files, .flags = &shim_flags });
+    shim.linkLibrary(core);
+    shim.linkLibrary(zstdLibrary(b, sources, target, null));
+
+    const library = b.addLibrary(.{ .name = "loaderx", .linkage = .dynamic, .root_module = shim });
+    library.linker_allow_shlib_undefined = true; // napi_* come from the process that loads it
+    dropUnused(library);
+    if (target.result.os.tag == .linux) library.setVersionScript(b.path("zig-src/napi/exports.map"));
+    return library;
+}
+
+/// Always optimised: it is as slow as it is uninteresting to step through otherwise.
+fn zstdLibrary(
+    b: *std.Build,
+    sources: Sources,
+    target: std.Build.ResolvedTarget,
+    sanitizers: ?Sanitizers,
+) *std.Build.Step.Compile {
+    const undefined_c = if (sanitizers) |s| s.undefined_c else false;
+    const module = b.createModule(.{
+        .target = target,
+        .optimize = .fast,
+        .link_libc = true,
+        .pic = true,
+        .strip = true,
+        .sanitize_c = if (undefined_c) .full else .off,
+        .sanitize_thread = if (sanitizers) |s| s.thread else null,
+    });
+    module.addCSourceFiles(.{ .root = sources.zstd, .files = &zstd_files, .flags = &zstd_flags });
+    // The assembly is for the System V calling convention; elsewhere the C loops do the same.
+    if (target.result.cpu.arch == .x86_64 and target.result.os.tag != .windows) {
+        module.addAssemblyFile(sources.zstd.path(b, "decompress/huf_decompress_amd64.S"));
+    } else {
+        module.addCMacro("ZSTD_DISABLE_ASM", "1");
+    }
+    const library = b.addLibrary(.{ .name = "zstd", .linkage = .static, .root_module = module });
+    dropUnused(library);
+    return library;
+}
+
+/// Lets the linker leave out every function and constant that nothing reaches: 8 % of the addon.
+fn dropUnused(library: *std.Build.Step.Compile) void {
+    library.link_function_sections = true;
+    library.link_data_sections = true;
+    library.link_gc_sections = true;
+}
