@@ -1,0 +1,392 @@
+//! C to Zig types and errors to statuses; no decisions. The contract is `zrecord.h`.
+//!
+//! The process has one executor, one pool of lane memory and one way to do I/O. They are made at the
+//! first call that needs them and live as long as the process.
+
+const std = @import("std");
+const builtin = @import("builtin");
+const Io = std.Io;
+const store_module = @import("../store.zig");
+const scratch = @import("../store/scratch.zig");
+const executor_module = @import("../executor.zig");
+const topology = @import("../topology.zig");
+const dict = @import("../dict.zig");
+const buffer = @import("../buffer.zig");
+const sampler_module = @import("../sampler.zig");
+const fault_module = @import("../fault.zig");
+const Error = fault_module.Error;
+const Fault = fault_module.Fault;
+const Store = store_module.Store;
+const Sampler = sampler_module.Sampler;
+
+const gpa = std.heap.c_allocator;
+
+pub const abi_version = 1;
+pub const no_record = std.math.maxInt(u64);
+pub const no_shard = std.math.maxInt(u32);
+
+pub const Status = enum(i32) {
+    ok = 0,
+    out_of_memory = -1,
+    exists = -2,
+    not_found = -3,
+    locked = -4,
+    malformed = -5,
+    io = -6,
+    codec = -7,
+    out_of_range = -8,
+    too_large = -9,
+    build_failed = -10,
+    unexpected = -11,
+    not_published = -12,
+    dictionary = -13,
+    aborted = -14,
+    unsupported = -15,
+
+    fn of(err: Error) Status {
+        return switch (err) {
+            error.OutOfMemory => .out_of_memory,
+            error.Exists => .exists,
+            error.NotFound => .not_found,
+            error.Locked => .locked,
+            error.Malformed => .malformed,
+            error.InputOutput => .io,
+            error.Codec => .codec,
+            error.OutOfRange => .out_of_range,
+            error.TooLarge => .too_large,
+            error.BuildFailed => .build_failed,
+            error.NotPublished => .not_published,
+            error.Dictionary => .dictionary,
+            error.Aborted => .aborted,
+            error.Unsupported => .unsupported,
+            error.Unexpected => .unexpected,
+        };
+    }
+};
+
+pub const FileKind = enum(u32) { none = 0, folder = 1, meta = 2, data = 3, dict = 4 };
+
+pub const CError = extern struct {
+    status: i32,
+    file_kind: u32,
+    shard_index: u32,
+    reserved: u32,
+    record_id: u64,
+    os_code: [24]u8,
+    message: [256]u8,
+};
+
+/// Copies a failure out and gives its status.
+fn report(err: Error, fault: *const Fault, error_out: ?*CError) i32 {
+    const status = @backingInt(Status.of(err));
+    const out = error_out orelse return status;
+    out.* = .{
+        .status = status,
+        .file_kind = @backingInt(@as(FileKind, switch (fault.place) {
+            .none => .none,
+            .folder => .folder,
+            .meta => .meta,
+            .data => .data,
+            .dict => .dict,
+        })),
+        .shard_index = if (fault.place == .data) fault.place.data else no_shard,
+        .reserved = 0,
+        .record_id = fault.record orelse no_record,
+        .os_code = @splat(0),
+        .message = @splat(0),
+    };
+    const os_bytes = @min(fault.os_code.len, out.os_code.len - 1);
+    @memcpy(out.os_code[0..os_bytes], fault.os_code[0..os_bytes]);
+    const message = fault.message();
+    const message_bytes = @min(message.len, out.message.len - 1);
+    @memcpy(out.message[0..message_bytes], message[0..message_bytes]);
+    return status;
+}
+
+// ---- the process ----
+
+const Process = struct {
+    executor: executor_module.Executor,
+    pool: scratch.Pool,
+
+    var instance: Process = undefined;
+    var state: std.atomic.Value(State) = .init(.none);
+    const State = enum(u32) { none, making, made };
+
+    /// Installs no signal handlers and makes no threads; thread-safe for files, locks and conditions.
+    fn io() Io {
+        return Io.Threaded.global_single_threaded.io();
+    }
+
+    fn get() *Process {
+        if (state.load(.acquire) == .made) return &instance;
+        if (state.cmpxchgStrong(.none, .making, .acquire, .acquire) == null) {
+            const lanes = lanesFromEnvironment() orelse topology.laneCount(io());
+            instance = .{
+                .executor = .init(io(), gpa, lanes),
+                // Callers and lanes may hold a lease each; more than that is a burst.
+                .pool = .init(io(), gpa, lanes + 2),
+            };
+            state.store(.made, .release);
+        }
+        while (state.load(.acquire) != .made) std.Thread.yield() catch {};
+        return &instance;
+    }
+
+    fn context() store_module.Context {
+        const process = get();
+        return .{ .io = io(), .gpa = gpa, .executor = &process.executor, .pool = &process.pool };
+    }
+
+    fn lanesFromEnvironment() ?u32 {
+        const text = std.mem.span(std.c.getenv("LOADERX_LANES") orelse return null);
+        const lanes = std.fmt.parseInt(u32, text, 10) catch return null;
+        if (lanes < 1 or lanes > executor_module.lanes_max) return null;
+        return lanes;
+    }
+};
+
+export fn zr_abi_version() u32 {
+    return abi_version;
+}
+
+export fn zr_executor_lanes() u32 {
+    return Process.get().executor.lanes();
+}
+
+export fn zr_executor_set_lanes(lane_count: u32, error_out: ?*CError) i32 {
+    if (lane_count < 1 or lane_count > executor_module.lanes_max) {
+        var fault: Fault = .{};
+        const err = fault.fail(error.OutOfRange, .none, "{d} lanes; must be 1 .. {d}", .{ lane_count, executor_module.lanes_max });
+        return report(err, &fault, error_out);
+    }
+    Process.get().executor.setLanes(lane_count);
+    return 0;
+}
+
+export fn zr_executor_submit(run: *const fn (?*anyopaque) callconv(.c) void, context: ?*anyopaque, error_out: ?*CError) i32 {
+    Process.get().executor.submit(run, context) catch {
+        var fault: Fault = .{};
+        const err = fault.fail(error.OutOfMemory, .none, "no memory or no thread for a lane", .{});
+        return report(err, &fault, error_out);
+    };
+    return 0;
+}
+
+// ---- store ----
+
+pub const CreateOptions = extern struct {
+    path: [*]const u8,
+    path_bytes: u64,
+    schema: [*]const u8,
+    schema_bytes: u64,
+    dict: ?[*]const u8,
+    dict_bytes: u64,
+    codec: u32,
+    data_shards: u32,
+};
+
+pub const StoreInfo = extern struct {
+    record_count: u64,
+    stored_bytes: u64,
+    dict_bytes: u64,
+    schema: [*]const u8,
+    schema_bytes: u32,
+    codec: u32,
+    data_shards: u32,
+    reserved: u32,
+};
+
+pub const RaggedGeometry = extern struct {
+    ndim: u32,
+    dim_bytes: u32,
+    item_bytes: u64,
+};
+
+export fn zr_store_create(options: *const CreateOptions, store_out: *?*Store, error_out: ?*CError) i32 {
+    store_out.* = null;
+    var fault: Fault = .{};
+    store_out.* = Store.create(Process.context(), .{
+        .path = options.path[0..@intCast(options.path_bytes)],
+        .codec = @fromBackingInt(@intCast(options.codec)),
+        .data_shards = options.data_shards,
+        .schema = options.schema[0..@intCast(options.schema_bytes)],
+        .dict = if (options.dict) |bytes| bytes[0..@intCast(options.dict_bytes)] else &.{},
+    }, &fault) catch |err| return report(err, &fault, error_out);
+    return 0;
+}
+
+export fn zr_store_append(store: *Store, records: [*]const u8, ends: ?[*]const u64, record_count: u64, record_bytes: u64, error_out: ?*CError) i32 {
+    var fault: Fault = .{};
+    const spans: store_module.Spans = .{ .bytes = records, .ends = ends, .record_bytes = record_bytes, .count = record_count };
+    store.append(spans, &fault) catch |err| return report(err, &fault, error_out);
+    return 0;
+}
+
+export fn zr_store_mark(store: *Store) void {
+    store.mark();
+}
+
+export fn zr_store_rewind(store: *Store) void {
+    store.rewind();
+}
+
+pub const publish_durable: u32 = 1;
+
+export fn zr_store_publish(store: *Store, flags: u32, error_out: ?*CError) i32 {
+    var fault: Fault = .{};
+    store.publish(flags & publish_durable != 0, &fault) catch |err| return report(err, &fault, error_out);
+    return 0;
+}
+
+export fn zr_store_open(path: [*]const u8, path_bytes: u64, store_out: *?*Store, error_out: ?*CError) i32 {
+    store_out.* = null;
+    var fault: Fault = .{};
+    store_out.* = Store.open(Process.context(), path[0..@intCast(path_bytes)], &fault) catch |err| return report(err, &fault, error_out);
+    return 0;
+}
+
+export fn zr_store_get_info(store: *const Store, info_out: *StoreInfo) void {
+    const info = store.info();
+    info_out.* = .{
+        .record_count = info.record_count,
+        .stored_bytes = info.stored_bytes,
+        .dict_bytes = info.dict_bytes,
+        .schema = info.schema.ptr,
+        .schema_bytes = @intCast(info.schema.len),
+        .codec = @backingInt(info.codec),
+        .data_shards = info.data_shards,
+        .reserved = 0,
+    };
+}
+
+export fn zr_store_gather_fixed(store: *Store, ids: [*]const u64, id_count: u64, record_bytes: u64, target: [*]u8, cancel: ?*const u32, error_out: ?*CError) i32 {
+    var fault: Fault = .{};
+    const bytes: usize = @intCast(id_count * record_bytes); // The target exists, so the product does not wrap.
+    store.gatherFixed(ids[0..@intCast(id_count)], record_bytes, target[0..bytes], cancel, &fault) catch |err| return report(err, &fault, error_out);
+    return 0;
+}
+
+export fn zr_store_gather_ragged(
+    store: *Store,
+    ids: [*]const u64,
+    id_count: u64,
+    geometry: *const RaggedGeometry,
+    payload_bytes_max: u64,
+    alloc: *const fn (?*anyopaque, u64) callconv(.c) ?[*]u8,
+    alloc_context: ?*anyopaque,
+    offsets_out: [*]u64,
+    dims_out: [*]u64,
+    cancel: ?*const u32,
+    error_out: ?*CError,
+) i32 {
+    var fault: Fault = .{};
+    const count: usize = @intCast(id_count);
+    store.gatherRagged(
+        ids[0..count],
+        .{ .ndim = geometry.ndim, .dim_bytes = geometry.dim_bytes, .item_bytes = geometry.item_bytes },
+        payload_bytes_max,
+        .{ .context = alloc_context, .call = alloc },
+        offsets_out[0 .. count + 1],
+        dims_out[0 .. count * geometry.ndim],
+        cancel,
+        &fault,
+    ) catch |err| return report(err, &fault, error_out);
+    return 0;
+}
+
+export fn zr_store_logical_bytes(store: *Store, ids: [*]const u64, id_count: u64, bytes_out: [*]u64, cancel: ?*const u32, error_out: ?*CError) i32 {
+    var fault: Fault = .{};
+    const count: usize = @intCast(id_count);
+    store.logicalBytes(ids[0..count], bytes_out[0..count], cancel, &fault) catch |err| return report(err, &fault, error_out);
+    return 0;
+}
+
+export fn zr_store_close(store: ?*Store) void {
+    if (store) |open| open.close();
+}
+
+// ---- memory ----
+
+pub const Buffer = extern struct {
+    data: ?[*]align(buffer.alignment) u8,
+    data_bytes: u64,
+};
+
+export fn zr_buffer_alloc(data_bytes: u64, buffer_out: *Buffer) i32 {
+    buffer_out.* = .{ .data = null, .data_bytes = 0 };
+    const bytes = buffer.alloc(gpa, data_bytes) catch return @backingInt(Status.out_of_memory);
+    buffer_out.* = .{ .data = bytes.ptr, .data_bytes = bytes.len };
+    return 0;
+}
+
+export fn zr_buffer_free(owned: Buffer) void {
+    if (owned.data) |data| buffer.free(gpa, data[0..@intCast(owned.data_bytes)]);
+}
+
+// ---- dictionary ----
+
+export fn zr_dict_train(samples: [*]const u8, sample_bytes: [*]const u64, sample_count: u64, dict_out: [*]u8, dict_bytes_max: u64, dict_bytes_out: *u64, error_out: ?*CError) i32 {
+    dict_bytes_out.* = 0;
+    var fault: Fault = .{};
+    dict_bytes_out.* = dict.train(gpa, dict_out[0..@intCast(dict_bytes_max)], samples, sample_bytes[0..@intCast(sample_count)], &fault) catch |err| return report(err, &fault, error_out);
+    return 0;
+}
+
+// ---- sampler ----
+
+pub const SamplerOptions = extern struct {
+    length: u64,
+    batch_size: u64,
+    seed: u64,
+    mode: u32,
+    stream: u32,
+};
+
+export fn zs_sampler_create(options: *const SamplerOptions, sampler_out: *?*Sampler, error_out: ?*CError) i32 {
+    sampler_out.* = null;
+    var fault: Fault = .{};
+    const sampler = gpa.create(Sampler) catch {
+        return report(fault.outOfMemory("a sampler", @sizeOf(Sampler)), &fault, error_out);
+    };
+    sampler.* = Sampler.init(.{
+        .length = options.length,
+        .batch_size = options.batch_size,
+        .seed = options.seed,
+        .mode = @fromBackingInt(@intCast(options.mode)),
+        .stream = @fromBackingInt(@intCast(options.stream)),
+    }) catch {
+        gpa.destroy(sampler);
+        return report(fault.fail(error.OutOfRange, .none, "length and batch size must be 1 or more", .{}), &fault, error_out);
+    };
+    sampler_out.* = sampler;
+    return 0;
+}
+
+export fn zs_sampler_batch(sampler: *const Sampler) u64 {
+    return sampler.batch();
+}
+
+export fn zs_sampler_step(sampler: *const Sampler) u64 {
+    return sampler.step();
+}
+
+export fn zs_sampler_draw(sampler: *Sampler, ids_out: [*]u64, error_out: ?*CError) i32 {
+    sampler.draw(ids_out[0..@intCast(sampler.batch())]) catch {
+        var fault: Fault = .{};
+        return report(fault.fail(error.OutOfRange, .none, "the last step, 2^64-1, was drawn", .{}), &fault, error_out);
+    };
+    return 0;
+}
+
+export fn zs_sampler_seek(sampler: *Sampler, step: u64, cancel: ?*const u32, error_out: ?*CError) i32 {
+    sampler.seek(step, cancel) catch {
+        var fault: Fault = .{};
+        return report(fault.fail(error.Aborted, .none, "the seek was aborted", .{}), &fault, error_out);
+    };
+    return 0;
+}
+
+export fn zs_sampler_destroy(sampler: ?*Sampler) void {
+    if (sampler) |owned| gpa.destroy(owned);
+}

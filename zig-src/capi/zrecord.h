@@ -1,0 +1,206 @@
+/* The C ABI between the N-API shim and the Zig core: the whole contract, in one breath.
+ *
+ * - Handles are opaque. A function that fails leaves `*_out` NULL or empty and `target` unspecified.
+ * - Memory belongs to the caller unless a line says otherwise; "borrowed" ends with the call.
+ * - Every function may be called from any thread. Calls on one store that only read may overlap;
+ *   append, publish, rewind and close want a quiescent handle (the facade guarantees it).
+ * - Arguments are trusted (the facade validated them). What comes from disk, the operating system
+ *   or zstd is never trusted: it is checked in every build mode and answered with a status.
+ * - `error` is optional (NULL), belongs to the caller and is written only on failure.
+ * - Paths are byte strings with a length, no NUL inside: UTF-8 (WTF-8 on Windows), any bytes on POSIX.
+ */
+#ifndef LOADERX_ZRECORD_H
+#define LOADERX_ZRECORD_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define ZR_ABI_VERSION 1u
+#define ZR_NO_RECORD UINT64_MAX
+#define ZR_NO_SHARD UINT32_MAX
+
+typedef int32_t zr_status;
+enum {
+    ZR_OK = 0,
+    ZR_OUT_OF_MEMORY = -1,
+    ZR_EXISTS = -2,        /* the path is taken */
+    ZR_NOT_FOUND = -3,     /* no container at the path */
+    ZR_LOCKED = -4,        /* a live writer holds the path */
+    ZR_MALFORMED = -5,     /* page, table, location or ragged header is not of the format */
+    ZR_IO = -6,            /* the operating system refused; os_code says how */
+    ZR_CODEC = -7,         /* zstd refused a frame, or it decodes to another size */
+    ZR_OUT_OF_RANGE = -8,  /* a record id is not below the record count */
+    ZR_TOO_LARGE = -9,     /* a record over 2 GiB, or a gather over its byte bound */
+    ZR_BUILD_FAILED = -10, /* an earlier append of this build failed after it had begun to write */
+    ZR_UNEXPECTED = -11,   /* none of the above: a defect of ours */
+    ZR_NOT_PUBLISHED = -12,/* a build that was never published */
+    ZR_DICTIONARY = -13,   /* dictionary missing, unexpected, unusable, or not trainable */
+    ZR_ABORTED = -14,      /* *cancel became non-zero */
+    ZR_UNSUPPORTED = -15,  /* the file system lacks something a build needs */
+};
+
+enum { ZR_CODEC_RAW = 0, ZR_CODEC_ZSTD = 1, ZR_CODEC_ZSTD_DICT = 2 };
+enum { ZR_FILE_NONE = 0, ZR_FILE_FOLDER = 1, ZR_FILE_META = 2, ZR_FILE_DATA = 3, ZR_FILE_DICT = 4 };
+enum { ZR_PUBLISH_DURABLE = 1 }; /* sync files, folder and parent before returning */
+
+typedef struct zr_error {
+    zr_status status;
+    uint32_t file_kind;    /* ZR_FILE_*; with ZR_FILE_DATA, shard_index names the file */
+    uint32_t shard_index;  /* ZR_NO_SHARD: none */
+    uint32_t reserved;     /* zero */
+    uint64_t record_id;    /* ZR_NO_RECORD: none; for ZR_OUT_OF_RANGE the offending id */
+    char os_code[24];      /* "ENOSPC"; empty: not from the operating system. NUL-ended */
+    char message[256];     /* what was wrong, one UTF-8 sentence without a full stop. NUL-ended */
+} zr_error;
+
+typedef struct zr_store zr_store;
+
+/* ---- executor: one lane budget per process ---- */
+
+uint32_t zr_abi_version(void);
+/* Lanes that may work at one time: LOADERX_LANES, else max(physical cores, 3/4 of the logical
+ * CPUs), both counted within the process's affinity and cgroup quota. At least 1. */
+uint32_t zr_executor_lanes(void);
+/* Takes effect for the next call; lanes that run finish what they do. 1 .. 1024. */
+zr_status zr_executor_set_lanes(uint32_t lane_count, zr_error *error);
+/* Runs `run(context)` once on a lane, soon. Never on the calling thread. */
+zr_status zr_executor_submit(void (*run)(void *context), void *context, zr_error *error);
+
+/* ---- store: create, append, publish ---- */
+
+typedef struct zr_create_options {
+    const uint8_t *path;
+    uint64_t path_bytes;
+    const uint8_t *schema; /* 1 .. 2040 bytes, opaque here */
+    uint64_t schema_bytes;
+    const uint8_t *dict;   /* NULL unless codec is ZR_CODEC_ZSTD_DICT; then 1 byte or more */
+    uint64_t dict_bytes;
+    uint32_t codec;        /* ZR_CODEC_* */
+    uint32_t data_shards;  /* 1 .. 255 */
+} zr_create_options;
+
+/* Begins a build in the hidden sibling `.NAME.build-RANDOM` of `path`, locked until close. Parents
+ * are made. Nothing opens at `path` before zr_store_publish. Options are copied.
+ * EXISTS (anything is at path), LOCKED (a live build or reader), DICTIONARY, IO, UNSUPPORTED. */
+zr_status zr_store_create(const zr_create_options *options, zr_store **store_out, zr_error *error);
+
+/* Appends `record_count` (>= 1) records that lie back to back in `records`. With `ends` NULL each
+ * has `record_bytes`; else record i ends at ends[i] (ascending, ends[-1] is 0) and `record_bytes`
+ * is ignored. Every record has 1 .. 2^31 bytes. Borrows its arguments. All or nothing: a failure
+ * leaves the record count as it was and poisons the build (BUILD_FAILED from then on). */
+zr_status zr_store_append(zr_store *store, const uint8_t *records, const uint64_t *ends,
+                          uint64_t record_count, uint64_t record_bytes, zr_error *error);
+
+/* Forgets records: back to an earlier record count's state as saved by zr_store_mark (one slot).
+ * For a facade that feeds one logical append in several calls and finds a bad argument midway. */
+void zr_store_mark(zr_store *store);
+void zr_store_rewind(zr_store *store);
+
+/* Makes the build complete and moves it to its path in one atomic step that never replaces.
+ * EXISTS, BUILD_FAILED, IO. On failure nothing is at the path (unless somebody else put it there). */
+zr_status zr_store_publish(zr_store *store, uint32_t flags, zr_error *error);
+
+/* ---- store: open, read ---- */
+
+/* Takes a shared lock, then checks page, tails, file sizes, dictionary. The schema is the caller's
+ * to judge. NOT_FOUND, NOT_PUBLISHED, LOCKED, MALFORMED, DICTIONARY, IO. */
+zr_status zr_store_open(const uint8_t *path, uint64_t path_bytes, zr_store **store_out, zr_error *error);
+
+typedef struct zr_store_info {
+    uint64_t record_count;  /* committed so far, for a build */
+    uint64_t stored_bytes;  /* sum of the tails: payload bytes in the data files */
+    uint64_t dict_bytes;
+    const uint8_t *schema;  /* borrowed until close */
+    uint32_t schema_bytes;
+    uint32_t codec;
+    uint32_t data_shards;
+    uint32_t reserved;
+} zr_store_info;
+void zr_store_get_info(const zr_store *store, zr_store_info *info_out);
+
+/* Record ids[i] lands at target + i * record_bytes. `target` holds id_count * record_bytes.
+ * `cancel` may be NULL; lanes look at it between records. OUT_OF_RANGE MALFORMED IO CODEC ABORTED */
+zr_status zr_store_gather_fixed(zr_store *store, const uint64_t *ids, uint64_t id_count,
+                                uint64_t record_bytes, uint8_t *target, const uint32_t *cancel,
+                                zr_error *error);
+
+/* Ragged records: `ndim` dimensions of `dim_bytes` (4 or 8) each, then the items. */
+typedef struct zr_ragged_geometry {
+    uint32_t ndim;       /* 1 .. 64 */
+    uint32_t dim_bytes;  /* 4 or 8 */
+    uint64_t item_bytes; /* 1 or more */
+} zr_ragged_geometry;
+
+/* Asked once, after every location was checked and before any payload is read: memory for the
+ * packed items, aligned to 16. `bytes` is the sum of the items or a little more (room to decode in);
+ * the items begin at the first byte. Runs on the thread that called zr_store_gather_ragged. NULL: no
+ * memory. */
+typedef uint8_t *(*zr_alloc)(void *context, uint64_t bytes);
+
+/* Packs the records' items back to back: record i's items are at payload + offsets[i], offsets in
+ * bytes, id_count + 1 of them; its dimensions are dims[i * ndim ...]. A total above
+ * `payload_bytes_max` is TOO_LARGE before any allocation. Errors as gather_fixed. */
+zr_status zr_store_gather_ragged(zr_store *store, const uint64_t *ids, uint64_t id_count,
+                                 const zr_ragged_geometry *geometry, uint64_t payload_bytes_max,
+                                 zr_alloc alloc, void *alloc_context, uint64_t *offsets_out,
+                                 uint64_t *dims_out, const uint32_t *cancel, zr_error *error);
+
+/* Each record's size after decoding, dimensions included, without reading a payload. */
+zr_status zr_store_logical_bytes(zr_store *store, const uint64_t *ids, uint64_t id_count,
+                                 uint64_t *bytes_out, const uint32_t *cancel, zr_error *error);
+
+/* Readers are released; a build that was not published is discarded. NULL is a no-op. */
+void zr_store_close(zr_store *store);
+
+/* ---- memory that outlives a call: any thread ---- */
+
+typedef struct zr_buffer {
+    uint8_t *data; /* aligned to 64 */
+    uint64_t data_bytes;
+} zr_buffer;
+zr_status zr_buffer_alloc(uint64_t data_bytes, zr_buffer *buffer_out);
+void zr_buffer_free(zr_buffer buffer);
+
+/* ---- dictionary training ---- */
+
+/* Samples lie back to back, sample i has sample_bytes[i] (>= 1). At most dict_bytes_max bytes are
+ * written to dict_out. DICTIONARY: too few samples or too little data, with what is needed. */
+zr_status zr_dict_train(const uint8_t *samples, const uint64_t *sample_bytes, uint64_t sample_count,
+                        uint8_t *dict_out, uint64_t dict_bytes_max, uint64_t *dict_bytes_out,
+                        zr_error *error);
+
+/* ---- sampler: which ids a step takes, a pure function of (options, step) ---- */
+
+enum { ZS_SEQUENTIAL = 0, ZS_IID = 1, ZS_CYCLIC = 2 };
+enum { ZS_STREAM_2_4 = 24, ZS_STREAM_2_8 = 28 };
+
+typedef struct zs_options {
+    uint64_t length;     /* 1 or more */
+    uint64_t batch_size; /* 1 or more */
+    uint64_t seed;
+    uint32_t mode;       /* ZS_SEQUENTIAL, ZS_IID, ZS_CYCLIC */
+    uint32_t stream;     /* ZS_STREAM_2_4, ZS_STREAM_2_8: differ in iid and in far sequential steps */
+} zs_options;
+
+typedef struct zs_sampler zs_sampler;
+zr_status zs_sampler_create(const zs_options *options, zs_sampler **sampler_out, zr_error *error);
+/* batch_size, but min(batch_size, length) for cyclic: what a draw writes. */
+uint64_t zs_sampler_batch(const zs_sampler *sampler);
+/* The step the next draw takes. */
+uint64_t zs_sampler_step(const zs_sampler *sampler);
+/* Writes zs_sampler_batch ids. The handle keeps a position: one owner at a time. OUT_OF_RANGE:
+ * stream 2.8 past step 2^64-1. */
+zr_status zs_sampler_draw(zs_sampler *sampler, uint64_t *ids_out, zr_error *error);
+/* Constant time, except iid of stream 2.4: linear in step * batch_size; then off the event loop,
+ * given up with ABORTED (position unchanged) when *cancel becomes non-zero. */
+zr_status zs_sampler_seek(zs_sampler *sampler, uint64_t step, const uint32_t *cancel, zr_error *error);
+void zs_sampler_destroy(zs_sampler *sampler);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

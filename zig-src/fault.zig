@@ -1,0 +1,152 @@
+//! What went wrong, where: the one error family of the core and the context that travels with it.
+//!
+//! A Zig error carries only its name. Every fallible function of the core takes a `*Fault`, fills it
+//! once at the place that knows most, and returns an `Error`; the C ABI copies both to `zr_error`.
+
+const std = @import("std");
+
+pub const Error = error{
+    OutOfMemory,
+    Exists,
+    NotFound,
+    Locked,
+    Malformed,
+    InputOutput,
+    Codec,
+    OutOfRange,
+    TooLarge,
+    BuildFailed,
+    NotPublished,
+    Dictionary,
+    Aborted,
+    Unsupported,
+    Unexpected,
+};
+
+pub const Place = union(enum) {
+    none,
+    folder,
+    meta,
+    data: u32,
+    dict,
+};
+
+pub const Fault = struct {
+    place: Place = .none,
+    record: ?u64 = null,
+    /// POSIX errno name ("ENOSPC"), static; empty when the operating system was not involved.
+    os_code: []const u8 = "",
+    message_buffer: [255]u8 = undefined,
+    message_bytes: usize = 0,
+
+    pub fn message(fault: *const Fault) []const u8 {
+        return fault.message_buffer[0..fault.message_bytes];
+    }
+
+    /// Fills the fault and gives the error back, so that a caller writes `return fault.fail(...)`.
+    pub fn fail(
+        fault: *Fault,
+        err: Error,
+        place: Place,
+        comptime format: []const u8,
+        arguments: anytype,
+    ) Error {
+        fault.place = place;
+        fault.os_code = "";
+        fault.record = null;
+        fault.write(format, arguments);
+        return err;
+    }
+
+    pub fn failRecord(
+        fault: *Fault,
+        err: Error,
+        place: Place,
+        record: u64,
+        comptime format: []const u8,
+        arguments: anytype,
+    ) Error {
+        const result = fault.fail(err, place, format, arguments);
+        fault.record = record;
+        return result;
+    }
+
+    pub fn outOfMemory(fault: *Fault, comptime what: []const u8, bytes: u64) Error {
+        return fault.fail(error.OutOfMemory, .none, "no memory for " ++ what ++ " ({d} bytes)", .{bytes});
+    }
+
+    /// An error of `std.Io`, in the words of the operating system.
+    pub fn failOs(fault: *Fault, err: anyerror, place: Place, comptime doing: []const u8) Error {
+        const code = osCode(err);
+        fault.place = place;
+        fault.record = null;
+        fault.os_code = code;
+        fault.write(doing ++ " failed: {s}", .{code});
+        return switch (err) {
+            error.OutOfMemory => error.OutOfMemory,
+            else => error.InputOutput,
+        };
+    }
+
+    fn write(fault: *Fault, comptime format: []const u8, arguments: anytype) void {
+        var writer: std.Io.Writer = .fixed(&fault.message_buffer);
+        writer.print(format, arguments) catch {}; // A message too long is cut, not lost.
+        fault.message_bytes = writer.end;
+    }
+};
+
+/// The errno name behind an error of `std.Io`. Where several errnos share one Zig error the most
+/// usual is named; an errno that `std.Io` has no name for is "EUNKNOWN".
+pub fn osCode(err: anyerror) []const u8 {
+    return switch (err) {
+        error.NoSpaceLeft => "ENOSPC",
+        error.DiskQuota => "EDQUOT",
+        error.InputOutput, error.HardwareFailure => "EIO",
+        error.FileTooBig => "EFBIG",
+        error.ReadOnlyFileSystem => "EROFS",
+        error.ProcessFdQuotaExceeded => "EMFILE",
+        error.SystemFdQuotaExceeded => "ENFILE",
+        error.AccessDenied => "EACCES",
+        error.PermissionDenied => "EPERM",
+        error.FileNotFound => "ENOENT",
+        error.NotDir => "ENOTDIR",
+        error.IsDir => "EISDIR",
+        error.SymLinkLoop => "ELOOP",
+        error.NameTooLong => "ENAMETOOLONG",
+        error.BadPathName => "EINVAL",
+        error.PathAlreadyExists => "EEXIST",
+        error.DirNotEmpty => "ENOTEMPTY",
+        error.SystemResources, error.OutOfMemory => "ENOMEM",
+        error.DeviceBusy, error.FileBusy, error.PipeBusy => "EBUSY",
+        error.NoDevice => "ENODEV",
+        error.CrossDevice => "EXDEV",
+        error.WouldBlock => "EAGAIN",
+        error.LinkQuotaExceeded => "EMLINK",
+        error.FileLocksUnsupported, error.OperationUnsupported => "EOPNOTSUPP",
+        error.Unseekable => "ESPIPE",
+        error.BrokenPipe => "EPIPE",
+        error.NetworkNotFound => "ENETUNREACH",
+        error.NotOpenForReading, error.NotOpenForWriting => "EBADF",
+        error.LockViolation => "ELOCK",
+        error.Canceled => "ECANCELED",
+        else => "EUNKNOWN",
+    };
+}
+
+test "a message that does not fit is cut" {
+    var fault: Fault = .{};
+    const long: [400]u8 = @splat('x');
+    try std.testing.expectEqual(error.Malformed, fault.fail(error.Malformed, .meta, "{s}", .{&long}));
+    try std.testing.expectEqual(@as(usize, 255), fault.message().len);
+}
+
+test "an operating system error keeps its errno name" {
+    var fault: Fault = .{};
+    try std.testing.expectEqual(
+        error.InputOutput,
+        fault.failOs(error.NoSpaceLeft, .{ .data = 3 }, "writing"),
+    );
+    try std.testing.expectEqualStrings("ENOSPC", fault.os_code);
+    try std.testing.expectEqualStrings("writing failed: ENOSPC", fault.message());
+    try std.testing.expectEqual(@as(u32, 3), fault.place.data);
+}

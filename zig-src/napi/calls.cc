@@ -1,0 +1,743 @@
+#include "calls.h"
+
+#include <cstdlib>
+#include <cstring>
+
+#include "value.h"
+#include "work.h"
+
+namespace loaderx {
+
+namespace {
+
+constexpr uint64_t kSafeIntegerMax = (uint64_t{1} << 53) - 1;
+constexpr uint64_t kSchemaBytesMax = 2040;
+constexpr uint64_t kShardsMax = 255;
+constexpr uint64_t kLanesMax = 1024;
+constexpr uint64_t kRecordBytesMax = uint64_t{1} << 31;
+/* An ArrayBuffer over native memory is freed by a finalizer in a later turn of the event loop;
+ * copying less than this is cheaper. */
+constexpr uint64_t kExternalBytesMin = 64u << 10;
+/* The largest Buffer of Node 20, in whose terms it makes external ArrayBuffers. A larger payload is
+ * copied. */
+constexpr uint64_t kExternalBytesMax = uint64_t{4} << 30;
+
+Napi::Value Return(const Napi::CallbackInfo &info, napi_value value) {
+    return Napi::Value(info.Env(), value);
+}
+
+/* Also the answer of a call that left an exception pending. */
+Napi::Value Nothing() { return Napi::Value(); }
+
+/* For calls that give nothing back: throws unless it went well. */
+Napi::Value Done(const Args &args, zr_status status, zr_error &error) {
+    if (status != ZR_OK) {
+        error.status = status;
+        ThrowFailure(args.env(), error);
+    }
+    return Nothing();
+}
+
+Napi::Value Start(const Napi::CallbackInfo &info, std::unique_ptr<Job> job, Handle *handle,
+                  Access access, std::initializer_list<napi_value> pinned,
+                  uint32_t *cancel = nullptr) {
+    Dispatcher *dispatcher = info.Env().GetInstanceData<Dispatcher>();
+    return Return(info, dispatcher->Start(std::move(job), handle, access, pinned, cancel));
+}
+
+/* ---- append ---- */
+
+struct AppendCall {
+    Handle *build;
+    Span<uint8_t> records;
+    Span<uint64_t> ends; /* js nullptr: none */
+    uint64_t record_count;
+    uint64_t record_bytes;
+
+    zr_status Run(zr_error *error) const {
+        return zr_store_append(build->store(), records.data, ends.js == nullptr ? nullptr : ends.data,
+                               record_count, record_bytes, error);
+    }
+};
+
+AppendCall UnwrapAppend(Args &args) {
+    AppendCall call = {};
+    call.build = args.Build(0, Access::kChange);
+    call.record_count = args.Whole(3, "recordCount", 1, kSafeIntegerMax);
+    call.records = args.Bytes(1, "records");
+    call.ends = args.OptionalWords(2, "ends");
+    if (!args) return call;
+    if (call.ends.js != nullptr) {
+        args.EndsWithin(call.ends, call.record_count, call.records.count);
+    } else {
+        call.record_bytes = args.Whole(4, "recordBytes", 1, kRecordBytesMax);
+        args.Fits("records", call.records.count, call.record_count, call.record_bytes);
+    }
+    return call;
+}
+
+struct AppendJob final : Job {
+    AppendCall call;
+    zr_status Run() override { return call.Run(&error); }
+};
+
+/* ---- publish ---- */
+
+struct PublishCall {
+    Handle *build;
+    uint32_t flags;
+
+    zr_status Run(zr_error *error) const {
+        return zr_store_publish(build->store(), flags, error);
+    }
+};
+
+PublishCall UnwrapPublish(Args &args) {
+    PublishCall call = {};
+    call.build = args.Build(0, Access::kChange);
+    call.flags = args.Boolean(1, "durable") ? ZR_PUBLISH_DURABLE : 0;
+    return call;
+}
+
+struct PublishJob final : Job {
+    PublishCall call;
+    zr_status Run() override { return call.Run(&error); }
+};
+
+/* ---- gather, fixed ---- */
+
+struct FixedCall {
+    Handle *reader;
+    Span<uint64_t> ids;
+    uint64_t record_bytes;
+    Span<uint8_t> target;
+
+    zr_status Run(const uint32_t *cancel, zr_error *error) const {
+        if (ids.count == 0) return ZR_OK;
+        return zr_store_gather_fixed(reader->store(), ids.data, ids.count, record_bytes,
+                                     target.data, cancel, error);
+    }
+};
+
+FixedCall UnwrapFixed(Args &args) {
+    FixedCall call = {};
+    call.reader = args.Reader(0);
+    call.ids = args.Words(1, "ids");
+    call.record_bytes = args.Whole(2, "recordBytes", 1, kRecordBytesMax);
+    call.target = args.Bytes(3, "target");
+    args.Fits("target", call.target.count, call.ids.count, call.record_bytes);
+    return call;
+}
+
+struct FixedJob final : Job {
+    FixedCall call;
+    zr_status Run() override { return call.Run(cancel(), &error); }
+};
+
+/* ---- gather, ragged ---- */
+
+struct RaggedCall {
+    Handle *reader;
+    Span<uint64_t> ids;
+    zr_ragged_geometry geometry;
+    uint64_t payload_bytes_max;
+    Span<uint8_t> spare; /* js nullptr: none */
+
+    uint64_t dim_count() const { return ids.count * geometry.ndim; }
+    /* The spare buffer's memory when it will do, else nullptr. */
+    uint8_t *SpareFor(uint64_t payload_bytes) const {
+        const bool aligned = reinterpret_cast<uintptr_t>(spare.data) % 16 == 0;
+        return spare.js != nullptr && aligned && payload_bytes <= spare.count ? spare.data : nullptr;
+    }
+};
+
+RaggedCall UnwrapRagged(Args &args) {
+    RaggedCall call = {};
+    call.reader = args.Reader(0);
+    call.geometry = args.Geometry(2);
+    call.payload_bytes_max = args.Whole(3, "payloadBytesMax", 0, kSafeIntegerMax);
+    call.ids = args.Words(1, "ids");
+    call.spare = args.OptionalArrayBuffer(4, "spare");
+    return call;
+}
+
+/* What a ragged gather writes beside the items, as the core counts: offsets in bytes. */
+class RaggedTable {
+  public:
+    RaggedTable() = default;
+    ~RaggedTable() { free(words_); }
+    RaggedTable(const RaggedTable &) = delete;
+    RaggedTable &operator=(const RaggedTable &) = delete;
+
+    zr_status Gather(const RaggedCall &call, zr_alloc alloc, void *alloc_context,
+                     const uint32_t *cancel, zr_error *error) {
+        uint64_t bytes;
+        if (__builtin_mul_overflow(call.ids.count + 1, (call.geometry.ndim + 1) * sizeof(uint64_t),
+                                   &bytes) ||
+            (words_ = static_cast<uint64_t *>(malloc(bytes))) == nullptr) {
+            SetError(error, ZR_OUT_OF_MEMORY, "no memory for the offsets and dimensions");
+            return ZR_OUT_OF_MEMORY;
+        }
+        dims_ = words_ + call.ids.count + 1;
+        if (call.ids.count == 0) {
+            words_[0] = 0;
+            return ZR_OK;
+        }
+        return zr_store_gather_ragged(call.reader->store(), call.ids.data, call.ids.count,
+                                      &call.geometry, call.payload_bytes_max, alloc, alloc_context,
+                                      words_, dims_, cancel, error);
+    }
+
+    uint64_t payload_bytes(const RaggedCall &call) const { return words_[call.ids.count]; }
+    napi_value Offsets(napi_env env, const RaggedCall &call) const;
+    napi_value Dims(napi_env env, const RaggedCall &call) const;
+
+  private:
+    uint64_t *words_ = nullptr;
+    uint64_t *dims_ = nullptr;
+};
+
+template <class Number>
+napi_value NewTypedArray(napi_env env, napi_typedarray_type type, uint64_t count,
+                         Number **numbers_out) {
+    uint8_t *data;
+    const napi_value array_buffer = NewArrayBuffer(env, count * sizeof(Number), &data);
+    if (array_buffer == nullptr) return nullptr;
+    napi_value array;
+    if (napi_create_typedarray(env, type, count, array_buffer, 0, &array) != napi_ok) {
+        ThrowRefused(env);
+        return nullptr;
+    }
+    *numbers_out = reinterpret_cast<Number *>(data);
+    return array;
+}
+
+template <class Number>
+napi_value ScaledDown(napi_env env, napi_typedarray_type type, const uint64_t *words,
+                      uint64_t count, uint64_t divisor) {
+    Number *numbers;
+    const napi_value array = NewTypedArray(env, type, count, &numbers);
+    if (array == nullptr) return nullptr;
+    if ((divisor & (divisor - 1)) == 0) {
+        const int shift = __builtin_ctzll(divisor);
+        for (uint64_t i = 0; i < count; i++) numbers[i] = static_cast<Number>(words[i] >> shift);
+    } else {
+        for (uint64_t i = 0; i < count; i++) numbers[i] = static_cast<Number>(words[i] / divisor);
+    }
+    return array;
+}
+
+/* A Uint32Array where every number fits, else a Float64Array. */
+napi_value Narrowed(napi_env env, const uint64_t *words, uint64_t count, uint64_t divisor,
+                    bool fits) {
+    return fits ? ScaledDown<uint32_t>(env, napi_uint32_array, words, count, divisor)
+                : ScaledDown<double>(env, napi_float64_array, words, count, divisor);
+}
+
+napi_value RaggedTable::Offsets(napi_env env, const RaggedCall &call) const {
+    const uint64_t item_bytes = call.geometry.item_bytes;
+    const bool fits = payload_bytes(call) / item_bytes <= UINT32_MAX; /* offsets ascend */
+    return Narrowed(env, words_, call.ids.count + 1, item_bytes, fits);
+}
+
+napi_value RaggedTable::Dims(napi_env env, const RaggedCall &call) const {
+    uint64_t every_bit = 0;
+    for (uint64_t i = 0; i < call.dim_count(); i++) every_bit |= dims_[i];
+    return Narrowed(env, dims_, call.dim_count(), 1, every_bit <= UINT32_MAX);
+}
+
+/* `buffer` nullptr: an exception is pending, as after any failure here. */
+napi_value NewRaggedResult(napi_env env, napi_value buffer, uint64_t payload_bytes,
+                           napi_value offsets, napi_value dims) {
+    if (buffer == nullptr || offsets == nullptr || dims == nullptr) return nullptr;
+    napi_value result, bytes;
+    if (napi_create_object(env, &result) != napi_ok ||
+        napi_create_double(env, static_cast<double>(payload_bytes), &bytes) != napi_ok ||
+        napi_set_named_property(env, result, "buffer", buffer) != napi_ok ||
+        napi_set_named_property(env, result, "payloadBytes", bytes) != napi_ok ||
+        napi_set_named_property(env, result, "offsets", offsets) != napi_ok ||
+        napi_set_named_property(env, result, "dims", dims) != napi_ok) {
+        ThrowRefused(env);
+        return nullptr;
+    }
+    return result;
+}
+
+/* The memory of a synchronous gather is a JS buffer from the start: finalizers of external ones
+ * would not run before the caller's loop ends. */
+struct SyncPayload {
+    napi_env env;
+    const RaggedCall *call;
+    napi_value buffer; /* nullptr: not asked for yet */
+
+    static uint8_t *Alloc(void *context, uint64_t payload_bytes) {
+        SyncPayload *self = static_cast<SyncPayload *>(context);
+        if (uint8_t *spare = self->call->SpareFor(payload_bytes)) {
+            self->buffer = self->call->spare.js;
+            return spare;
+        }
+        uint8_t *data = nullptr;
+        self->buffer = NewArrayBuffer(self->env, payload_bytes, &data);
+        if (self->buffer == nullptr) TakeException(self->env); /* the core says OUT_OF_MEMORY */
+        return data;
+    }
+};
+
+struct RaggedJob final : Job {
+    static constexpr size_t kSparePin = 2;
+
+    RaggedCall call;
+    RaggedTable table;
+    zr_buffer memory = {}; /* owned until an ArrayBuffer takes it over */
+    bool in_spare = false;
+
+    ~RaggedJob() override {
+        if (memory.data != nullptr) zr_buffer_free(memory);
+    }
+
+    zr_status Run() override { return table.Gather(call, Alloc, this, cancel(), &error); }
+    napi_value Result(napi_env env) override;
+
+  private:
+    static uint8_t *Alloc(void *context, uint64_t payload_bytes);
+    static void FreeExternal(napi_env env, void *data, void *buffer);
+    napi_value TakePayload(napi_env env, uint64_t payload_bytes);
+};
+
+uint8_t *RaggedJob::Alloc(void *context, uint64_t payload_bytes) {
+    RaggedJob *self = static_cast<RaggedJob *>(context);
+    if (uint8_t *spare = self->call.SpareFor(payload_bytes)) {
+        self->in_spare = true;
+        return spare;
+    }
+    zr_buffer memory = {};
+    if (zr_buffer_alloc(payload_bytes, &memory) != ZR_OK) return nullptr;
+    self->memory = memory;
+    return memory.data;
+}
+
+napi_value RaggedJob::Result(napi_env env) {
+    const uint64_t payload_bytes = table.payload_bytes(call);
+    /* The payload comes last: once JS has it, no failure may follow that would also free it here. */
+    const napi_value offsets = table.Offsets(env, call);
+    if (offsets == nullptr) return nullptr;
+    const napi_value dims = table.Dims(env, call);
+    if (dims == nullptr) return nullptr;
+    return NewRaggedResult(env, TakePayload(env, payload_bytes), payload_bytes, offsets, dims);
+}
+
+void RaggedJob::FreeExternal(napi_env, void *, void *hint) {
+    zr_buffer *buffer = static_cast<zr_buffer *>(hint);
+    zr_buffer_free(*buffer);
+    delete buffer;
+}
+
+napi_value RaggedJob::TakePayload(napi_env env, uint64_t payload_bytes) {
+    if (in_spare || (memory.data == nullptr && call.spare.js != nullptr))
+        return Pinned(env, kSparePin);
+    if (payload_bytes >= kExternalBytesMin && payload_bytes <= kExternalBytesMax) {
+        zr_buffer *owned = new (std::nothrow) zr_buffer(memory);
+        if (owned == nullptr) {
+            ThrowFailure(env, ZR_OUT_OF_MEMORY, "no memory for a result");
+            return nullptr;
+        }
+        napi_value array_buffer;
+        const napi_status made = napi_create_external_arraybuffer(
+            env, memory.data, payload_bytes, FreeExternal, owned, &array_buffer);
+        if (made == napi_no_external_buffers_allowed) {
+            delete owned; /* a host with a memory cage, such as Electron: copied below */
+        } else {
+            /* Also when it failed: the finalizer may have been taken over, and so may be called.
+             * In a terminated environment, where it was not, this leaks one buffer at most. */
+            memory = {};
+            if (made == napi_ok) return array_buffer;
+            ThrowRefused(env);
+            return nullptr;
+        }
+    }
+    uint8_t *copy;
+    const napi_value array_buffer = NewArrayBuffer(env, payload_bytes, &copy);
+    if (array_buffer == nullptr) return nullptr;
+    if (payload_bytes != 0) memcpy(copy, memory.data, payload_bytes);
+    return array_buffer;
+}
+
+/* ---- dictionary ---- */
+
+struct TrainJob final : Job {
+    Span<uint8_t> samples;
+    Span<uint64_t> sample_bytes;
+    uint64_t dict_bytes_max = 0;
+    uint64_t dict_bytes = 0;
+    uint8_t *dict = nullptr;
+
+    ~TrainJob() override { free(dict); }
+
+    zr_status Run() override {
+        dict = static_cast<uint8_t *>(malloc(dict_bytes_max));
+        if (dict == nullptr) {
+            SetError(&error, ZR_OUT_OF_MEMORY, "no memory for a dictionary");
+            return ZR_OUT_OF_MEMORY;
+        }
+        return zr_dict_train(samples.data, sample_bytes.data, sample_bytes.count, dict,
+                             dict_bytes_max, &dict_bytes, &error);
+    }
+
+    napi_value Result(napi_env env) override {
+        uint8_t *copy;
+        const napi_value array = NewTypedArray(env, napi_uint8_array, dict_bytes, &copy);
+        if (array != nullptr) memcpy(copy, dict, dict_bytes);
+        return array;
+    }
+};
+
+/* ---- sampler ---- */
+
+struct SeekJob final : Job {
+    Handle *sampler = nullptr;
+    uint64_t step = 0;
+    zr_status Run() override { return zs_sampler_seek(sampler->sampler(), step, cancel(), &error); }
+};
+
+} // namespace
+
+/* ---- executor ---- */
+
+Napi::Value AbiVersion(const Napi::CallbackInfo &info) {
+    return Napi::Number::New(info.Env(), zr_abi_version());
+}
+
+Napi::Value LaneCount(const Napi::CallbackInfo &info) {
+    return Napi::Number::New(info.Env(), zr_executor_lanes());
+}
+
+Napi::Value SetLaneCount(const Napi::CallbackInfo &info) {
+    Args args(info, Lifetime::kCall);
+    const uint64_t count = args.Whole(0, "count", 1, kLanesMax);
+    if (!args) return Nothing();
+    zr_error error = BlankError();
+    return Done(args, zr_executor_set_lanes(static_cast<uint32_t>(count), &error), error);
+}
+
+/* ---- store ---- */
+
+Napi::Value StoreCreate(const Napi::CallbackInfo &info) {
+    Args args(info, Lifetime::kCall);
+    PathBytes path;
+    args.Path(0, &path);
+    const uint64_t codec = args.Whole(1, "codec", ZR_CODEC_RAW, ZR_CODEC_ZSTD_DICT);
+    const uint64_t shards = args.Whole(2, "dataShards", 1, kShardsMax);
+    const Span<uint8_t> schema = args.Bytes(3, "schema");
+    const Span<uint8_t> dict = args.OptionalBytes(4, "dict");
+    if (!args) return Nothing();
+    if (schema.count < 1 || schema.count > kSchemaBytesMax)
+        args.RangeError("schema must have 1 to %llu bytes",
+                        static_cast<unsigned long long>(kSchemaBytesMax));
+    else if ((codec == ZR_CODEC_ZSTD_DICT) != (dict.js != nullptr && dict.count != 0))
+        args.RangeError("dict goes with codec 2, has a byte or more, and with no other codec");
+    if (!args) return Nothing();
+
+    zr_create_options options = {};
+    options.path = path.data;
+    options.path_bytes = path.bytes;
+    options.schema = schema.data;
+    options.schema_bytes = schema.count;
+    options.dict = codec == ZR_CODEC_ZSTD_DICT ? dict.data : nullptr;
+    options.dict_bytes = codec == ZR_CODEC_ZSTD_DICT ? dict.count : 0;
+    options.codec = static_cast<uint32_t>(codec);
+    options.data_shards = static_cast<uint32_t>(shards);
+    zr_store *store = nullptr;
+    zr_error error = BlankError();
+    const zr_status status = zr_store_create(&options, &store, &error);
+    if (status != ZR_OK) return Done(args, status, error);
+    return Return(info, WrapHandle(args.env(), HandleKind::kBuild, store));
+}
+
+Napi::Value StoreOpen(const Napi::CallbackInfo &info) {
+    Args args(info, Lifetime::kCall);
+    PathBytes path;
+    args.Path(0, &path);
+    if (!args) return Nothing();
+    zr_store *store = nullptr;
+    zr_error error = BlankError();
+    const zr_status status = zr_store_open(path.data, path.bytes, &store, &error);
+    if (status != ZR_OK) return Done(args, status, error);
+    return Return(info, WrapHandle(args.env(), HandleKind::kReader, store));
+}
+
+Napi::Value StoreInfo(const Napi::CallbackInfo &info) {
+    Args args(info, Lifetime::kCall);
+    const Handle *store = args.Store(0, Access::kRead);
+    if (!args) return Nothing();
+    zr_store_info store_info = {};
+    zr_store_get_info(store->store(), &store_info);
+
+    const napi_env env = args.env();
+    uint8_t *copy;
+    const napi_value schema =
+        NewTypedArray(env, napi_uint8_array, store_info.schema_bytes, &copy);
+    if (schema == nullptr) return Nothing();
+    if (store_info.schema_bytes != 0) memcpy(copy, store_info.schema, store_info.schema_bytes);
+    napi_value result, record_count, stored_bytes, dict_bytes, codec, data_shards;
+    if (napi_create_object(env, &result) != napi_ok ||
+        napi_create_bigint_uint64(env, store_info.record_count, &record_count) != napi_ok ||
+        napi_create_bigint_uint64(env, store_info.stored_bytes, &stored_bytes) != napi_ok ||
+        napi_create_bigint_uint64(env, store_info.dict_bytes, &dict_bytes) != napi_ok ||
+        napi_create_uint32(env, store_info.codec, &codec) != napi_ok ||
+        napi_create_uint32(env, store_info.data_shards, &data_shards) != napi_ok ||
+        napi_set_named_property(env, result, "recordCount", record_count) != napi_ok ||
+        napi_set_named_property(env, result, "storedBytes", stored_bytes) != napi_ok ||
+        napi_set_named_property(env, result, "dictBytes", dict_bytes) != napi_ok ||
+        napi_set_named_property(env, result, "schema", schema) != napi_ok ||
+        napi_set_named_property(env, result, "codec", codec) != napi_ok ||
+        napi_set_named_property(env, result, "dataShards", data_shards) != napi_ok) {
+        ThrowRefused(env);
+        return Nothing();
+    }
+    return Return(info, result);
+}
+
+Napi::Value AppendSync(const Napi::CallbackInfo &info) {
+    Args args(info, Lifetime::kCall);
+    const AppendCall call = UnwrapAppend(args);
+    if (!args) return Nothing();
+    zr_error error = BlankError();
+    return Done(args, call.Run(&error), error);
+}
+
+Napi::Value Append(const Napi::CallbackInfo &info) {
+    Args args(info, Lifetime::kJob);
+    const AppendCall call = UnwrapAppend(args);
+    if (!args) return Nothing();
+    auto job = NewJob<AppendJob>();
+    if (job != nullptr) job->call = call;
+    return Start(info, std::move(job), call.build, Access::kChange,
+                 {args.js(0), call.records.js, call.ends.js});
+}
+
+Napi::Value Mark(const Napi::CallbackInfo &info) {
+    Args args(info, Lifetime::kCall);
+    const Handle *build = args.Build(0, Access::kChange);
+    if (args) zr_store_mark(build->store());
+    return Nothing();
+}
+
+Napi::Value Rewind(const Napi::CallbackInfo &info) {
+    Args args(info, Lifetime::kCall);
+    const Handle *build = args.Build(0, Access::kChange);
+    if (args) zr_store_rewind(build->store());
+    return Nothing();
+}
+
+Napi::Value PublishSync(const Napi::CallbackInfo &info) {
+    Args args(info, Lifetime::kCall);
+    const PublishCall call = UnwrapPublish(args);
+    if (!args) return Nothing();
+    zr_error error = BlankError();
+    return Done(args, call.Run(&error), error);
+}
+
+Napi::Value Publish(const Napi::CallbackInfo &info) {
+    Args args(info, Lifetime::kJob);
+    const PublishCall call = UnwrapPublish(args);
+    if (!args) return Nothing();
+    auto job = NewJob<PublishJob>();
+    if (job != nullptr) job->call = call;
+    return Start(info, std::move(job), call.build, Access::kChange, {args.js(0)});
+}
+
+Napi::Value GatherFixedSync(const Napi::CallbackInfo &info) {
+    Args args(info, Lifetime::kCall);
+    const FixedCall call = UnwrapFixed(args);
+    if (!args) return Nothing();
+    zr_error error = BlankError();
+    return Done(args, call.Run(nullptr, &error), error);
+}
+
+Napi::Value GatherFixed(const Napi::CallbackInfo &info) {
+    Args args(info, Lifetime::kJob);
+    const FixedCall call = UnwrapFixed(args);
+    uint32_t *cancel = args.OptionalCancel(4);
+    if (!args) return Nothing();
+    auto job = NewJob<FixedJob>();
+    if (job != nullptr) job->call = call;
+    return Start(info, std::move(job), call.reader, Access::kRead,
+                 {args.js(0), call.ids.js, call.target.js, cancel == nullptr ? nullptr : args.js(4)},
+                 cancel);
+}
+
+Napi::Value GatherRaggedSync(const Napi::CallbackInfo &info) {
+    Args args(info, Lifetime::kCall);
+    const RaggedCall call = UnwrapRagged(args);
+    if (!args) return Nothing();
+    const napi_env env = args.env();
+    RaggedTable table;
+    SyncPayload payload = {env, &call, nullptr};
+    zr_error error = BlankError();
+    const zr_status status = table.Gather(call, SyncPayload::Alloc, &payload, nullptr, &error);
+    if (status != ZR_OK) return Done(args, status, error);
+    if (payload.buffer == nullptr) {
+        /* No items, so none were asked for. */
+        uint8_t *data;
+        payload.buffer =
+            call.spare.js != nullptr ? call.spare.js : NewArrayBuffer(env, 0, &data);
+        if (payload.buffer == nullptr) return Nothing();
+    }
+    const napi_value offsets = table.Offsets(env, call);
+    if (offsets == nullptr) return Nothing();
+    const napi_value dims = table.Dims(env, call);
+    return Return(info, NewRaggedResult(env, payload.buffer, table.payload_bytes(call), offsets, dims));
+}
+
+Napi::Value GatherRagged(const Napi::CallbackInfo &info) {
+    Args args(info, Lifetime::kJob);
+    const RaggedCall call = UnwrapRagged(args);
+    uint32_t *cancel = args.OptionalCancel(5);
+    if (!args) return Nothing();
+    auto job = NewJob<RaggedJob>();
+    if (job != nullptr) job->call = call;
+    static_assert(RaggedJob::kSparePin == 2, "the place of spare below");
+    return Start(info, std::move(job), call.reader, Access::kRead,
+                 {args.js(0), call.ids.js, call.spare.js, cancel == nullptr ? nullptr : args.js(5)},
+                 cancel);
+}
+
+Napi::Value LogicalBytesSync(const Napi::CallbackInfo &info) {
+    Args args(info, Lifetime::kCall);
+    const Handle *reader = args.Reader(0);
+    const Span<uint64_t> ids = args.Words(1, "ids");
+    if (!args) return Nothing();
+    uint64_t *bytes;
+    const napi_value result = NewTypedArray(args.env(), napi_biguint64_array, ids.count, &bytes);
+    if (result == nullptr) return Nothing();
+    if (ids.count != 0) {
+        zr_error error = BlankError();
+        const zr_status status = zr_store_logical_bytes(reader->store(), ids.data, ids.count,
+                                                        bytes, nullptr, &error);
+        if (status != ZR_OK) return Done(args, status, error);
+    }
+    return Return(info, result);
+}
+
+namespace {
+
+Napi::Value Close(Args &args, Handle *handle) {
+    if (!args) return Nothing();
+    if (handle->calls_in_flight != 0)
+        ThrowFailure(args.env(), ZR_UNEXPECTED, "busy handle: an asynchronous call uses it");
+    else
+        CloseHandle(handle);
+    return Nothing();
+}
+
+} // namespace
+
+Napi::Value CloseSync(const Napi::CallbackInfo &info) {
+    Args args(info, Lifetime::kCall);
+    return Close(args, args.StoreInAnyState(0));
+}
+
+/* ---- dictionary ---- */
+
+Napi::Value TrainDict(const Napi::CallbackInfo &info) {
+    Args args(info, Lifetime::kJob);
+    const uint64_t dict_bytes_max = args.Whole(2, "dictBytesMax", 1, kRecordBytesMax);
+    const Span<uint8_t> samples = args.Bytes(0, "samples");
+    const Span<uint64_t> sample_bytes = args.Words(1, "sampleBytes");
+    args.SizesWithin(sample_bytes, samples.count);
+    if (!args) return Nothing();
+    auto job = NewJob<TrainJob>();
+    if (job != nullptr) {
+        job->samples = samples;
+        job->sample_bytes = sample_bytes;
+        job->dict_bytes_max = dict_bytes_max;
+    }
+    return Start(info, std::move(job), nullptr, Access::kRead, {samples.js, sample_bytes.js});
+}
+
+/* ---- sampler ---- */
+
+Napi::Value SamplerCreate(const Napi::CallbackInfo &info) {
+    Args args(info, Lifetime::kCall);
+    zs_options options = {};
+    options.length = args.BigWhole(0, "length", 1);
+    options.batch_size = args.BigWhole(1, "batchSize", 1);
+    options.seed = args.BigWhole(2, "seed", 0);
+    options.mode = static_cast<uint32_t>(args.Whole(3, "mode", ZS_SEQUENTIAL, ZS_CYCLIC));
+    options.stream = static_cast<uint32_t>(args.Whole(4, "stream", ZS_STREAM_2_4, ZS_STREAM_2_8));
+    if (!args) return Nothing();
+    if (options.stream != ZS_STREAM_2_4 && options.stream != ZS_STREAM_2_8) {
+        args.RangeError("stream must be 24 or 28, not %u", options.stream);
+        return Nothing();
+    }
+    zs_sampler *sampler = nullptr;
+    zr_error error = BlankError();
+    const zr_status status = zs_sampler_create(&options, &sampler, &error);
+    if (status != ZR_OK) return Done(args, status, error);
+    return Return(info, WrapHandle(args.env(), HandleKind::kSampler, sampler));
+}
+
+Napi::Value SamplerBatch(const Napi::CallbackInfo &info) {
+    Args args(info, Lifetime::kCall);
+    const Handle *sampler = args.Sampler(0, Access::kRead);
+    if (!args) return Nothing();
+    return Napi::Number::New(info.Env(), static_cast<double>(zs_sampler_batch(sampler->sampler())));
+}
+
+Napi::Value SamplerStep(const Napi::CallbackInfo &info) {
+    Args args(info, Lifetime::kCall);
+    const Handle *sampler = args.Sampler(0, Access::kRead);
+    if (!args) return Nothing();
+    napi_value step;
+    if (napi_create_bigint_uint64(args.env(), zs_sampler_step(sampler->sampler()), &step) !=
+        napi_ok) {
+        ThrowRefused(args.env());
+        return Nothing();
+    }
+    return Return(info, step);
+}
+
+Napi::Value SamplerDraw(const Napi::CallbackInfo &info) {
+    Args args(info, Lifetime::kCall);
+    const Handle *sampler = args.Sampler(0, Access::kChange);
+    const Span<uint64_t> ids = args.Words(1, "ids");
+    if (!args) return Nothing();
+    const uint64_t batch = zs_sampler_batch(sampler->sampler());
+    if (ids.count < batch) {
+        args.Fits("ids", ids.count * sizeof(uint64_t), batch, sizeof(uint64_t));
+        return Nothing();
+    }
+    zr_error error = BlankError();
+    return Done(args, zs_sampler_draw(sampler->sampler(), ids.data, &error), error);
+}
+
+Napi::Value SamplerSeekSync(const Napi::CallbackInfo &info) {
+    Args args(info, Lifetime::kCall);
+    const Handle *sampler = args.Sampler(0, Access::kChange);
+    const uint64_t step = args.BigWhole(1, "step", 0);
+    if (!args) return Nothing();
+    zr_error error = BlankError();
+    return Done(args, zs_sampler_seek(sampler->sampler(), step, nullptr, &error), error);
+}
+
+Napi::Value SamplerSeek(const Napi::CallbackInfo &info) {
+    Args args(info, Lifetime::kJob);
+    Handle *sampler = args.Sampler(0, Access::kChange);
+    const uint64_t step = args.BigWhole(1, "step", 0);
+    uint32_t *cancel = args.OptionalCancel(2);
+    if (!args) return Nothing();
+    auto job = NewJob<SeekJob>();
+    if (job != nullptr) {
+        job->sampler = sampler;
+        job->step = step;
+    }
+    return Start(info, std::move(job), sampler, Access::kChange,
+                 {args.js(0), cancel == nullptr ? nullptr : args.js(2)}, cancel);
+}
+
+Napi::Value SamplerClose(const Napi::CallbackInfo &info) {
+    Args args(info, Lifetime::kCall);
+    return Close(args, args.SamplerInAnyState(0));
+}
+
+} // namespace loaderx

@@ -1,0 +1,181 @@
+//! Runs an append: windows one after the other, the chunks of a window on the lanes.
+//!
+//!     lane: encode or pack chunk k of shard s in its own scratch
+//!           wait until chunk k-1 of shard s has its place, take the next bytes of the shard
+//!           write them there; fill the chunk's entries of the window's locations
+//!     then, with every payload of the window written: one write of its locations
+//!
+//! Places are taken in chunk order, so the files do not depend on which lane was faster. The wait is
+//! short: chunks are claimed in order, so the one before is already on a lane, and it is the taking of
+//! a place that is waited for, not the write.
+//!
+//! Length and tails advance only when every window has succeeded. What a failed append has written
+//! lies past the tails, where nobody reads, and the next append overwrites it.
+
+const std = @import("std");
+const assert = std.debug.assert;
+const Io = std.Io;
+const format = @import("format.zig");
+const plan = @import("plan.zig");
+const codec = @import("codec.zig");
+const zstd = @import("../zstd.zig");
+const Lease = @import("scratch.zig").Lease;
+const Volume = @import("volume.zig").Volume;
+const fault_module = @import("../fault.zig");
+const Error = fault_module.Error;
+const Fault = fault_module.Fault;
+
+pub fn append(volume: *Volume, spans: plan.Spans, fault: *Fault) Error!void {
+    assert(spans.count >= 1);
+    const length_after = std.math.add(u64, volume.length, spans.count) catch {
+        return fault.fail(error.TooLarge, .none, "the record count would pass 2^64", .{});
+    };
+    _ = format.tableEnd(length_after, fault) catch {
+        return fault.fail(error.TooLarge, .meta, "{d} records do not fit in a location table", .{length_after});
+    };
+    const window_count_max: usize = @intCast(@min(spans.count, plan.window_records));
+    const gpa = volume.gpa;
+    const chunks = gpa.alloc(plan.Chunk, window_count_max) catch return fault.outOfMemory("an append plan", window_count_max * @sizeOf(plan.Chunk));
+    defer gpa.free(chunks);
+    const locations = gpa.alloc(format.Location, window_count_max) catch return fault.outOfMemory("locations", window_count_max * format.location_bytes);
+    defer gpa.free(locations);
+
+    const limit = plan.chunkLimit(volume.codec != .raw, spans, volume.executor.lanes());
+    var run: Run = .{
+        .volume = volume,
+        .spans = spans,
+        .chunks = chunks,
+        .locations = locations,
+        .window = undefined,
+        .tails = volume.tails,
+    };
+    var window_index: u64 = 0;
+    while (plan.window(spans, window_index)) |window| : (window_index += 1) {
+        run.window = window;
+        run.committed = @splat(0);
+        const count = plan.cut(spans, window, volume.length, volume.shard_count, limit, chunks);
+        volume.executor.fanOut(Run, &run, @intCast(count), std.math.maxInt(u32), Run.chunkTask);
+        if (run.failed.load(.acquire)) {
+            fault.* = run.fault;
+            return run.failure;
+        }
+        const table = std.mem.sliceAsBytes(locations[0..@intCast(window.count)]);
+        try volume.writeMeta(table, format.locationOffset(volume.length + window.first), fault);
+    }
+    volume.tails = run.tails;
+    volume.length = length_after;
+}
+
+const Run = struct {
+    volume: *Volume,
+    spans: plan.Spans,
+    window: plan.Window,
+    chunks: []const plan.Chunk,
+    /// Entry i belongs to record window.first + i; lanes fill disjoint entries.
+    locations: []format.Location,
+
+    mutex: Io.Mutex = .init,
+    placed: Io.Condition = .init,
+    /// Guarded by the mutex: the next free byte and the count of placed chunks, per shard.
+    tails: [format.shards_max]u64,
+    committed: [format.shards_max]u32 = @splat(0),
+    failed: std.atomic.Value(bool) = .init(false),
+    failure: Error = error.Unexpected,
+    fault: Fault = .{},
+
+    fn chunkTask(run: *Run, task: u32) void {
+        if (run.failed.load(.acquire)) return;
+        var fault: Fault = .{};
+        run.writeChunk(run.chunks[task], &fault) catch |err| run.fail(err, &fault);
+    }
+
+    fn fail(run: *Run, err: Error, fault: *const Fault) void {
+        const io = run.volume.io;
+        run.mutex.lockUncancelable(io);
+        defer run.mutex.unlock(io);
+        if (run.failed.load(.monotonic)) return; // The first failure is the one reported.
+        run.fault = fault.*;
+        run.failure = err;
+        run.failed.store(true, .release);
+        run.placed.broadcast(io); // Nobody may wait for a place that will never be taken.
+    }
+
+    fn writeChunk(run: *Run, chunk: plan.Chunk, fault: *Fault) Error!void {
+        const volume = run.volume;
+        const shard = volume.shardOf(volume.length + chunk.first);
+        const lease = try volume.pool.take(fault);
+        defer volume.pool.give(lease);
+        const bytes = switch (volume.codec) {
+            .raw => try run.pack(chunk, lease, fault),
+            .zstd, .zstd_dict => try run.compress(chunk, lease, fault),
+        };
+        const place = try run.takePlace(shard, chunk.sequence, bytes.len, fault);
+        for (0..chunk.count) |k| run.location(chunk, k).offset += place;
+        try volume.writeData(shard, bytes, place, fault);
+    }
+
+    fn recordIndex(run: *const Run, chunk: plan.Chunk, k: usize) u64 {
+        return chunk.first + k * run.volume.shard_count;
+    }
+
+    fn location(run: *const Run, chunk: plan.Chunk, k: usize) *format.Location {
+        return &run.locations[@intCast(run.recordIndex(chunk, k) - run.window.first)];
+    }
+
+    /// The chunk's records back to back; offsets in the locations are within the chunk. One record,
+    /// or records that lie back to back already, are borrowed as they are.
+    fn pack(run: *Run, chunk: plan.Chunk, lease: *Lease, fault: *Fault) Error![]const u8 {
+        const borrowed = chunk.count == 1 or run.volume.shard_count == 1;
+        const target: []u8 = if (borrowed) &.{} else try lease.scratch(chunk.bytes, fault);
+        var at: u64 = 0;
+        for (0..chunk.count) |k| {
+            const source = run.spans.record(run.recordIndex(chunk, k));
+            if (!borrowed) @memcpy(target[@intCast(at)..][0..source.len], source);
+            run.location(chunk, k).* = .{
+                .offset = at,
+                .phys_length = @intCast(source.len),
+                .logic_length = @intCast(source.len),
+            };
+            at += source.len;
+        }
+        assert(at == chunk.bytes);
+        if (!borrowed) return target;
+        const from = run.spans.start(chunk.first);
+        return run.spans.bytes[from..][0..@intCast(chunk.bytes)];
+    }
+
+    fn compress(run: *Run, chunk: plan.Chunk, lease: *Lease, fault: *Fault) Error![]const u8 {
+        const context = try lease.compressorFor(fault);
+        try codec.configure(context, run.volume.dictionary(), fault);
+        var bound: u64 = 0;
+        for (0..chunk.count) |k| bound += zstd.compressBound(run.spans.record(run.recordIndex(chunk, k)).len);
+        const target = try lease.scratch(bound, fault);
+        var at: usize = 0;
+        for (0..chunk.count) |k| {
+            const source = run.spans.record(run.recordIndex(chunk, k));
+            const bytes = try codec.encode(context, target[at..], source, fault);
+            run.location(chunk, k).* = .{ .offset = at, .phys_length = bytes, .logic_length = @intCast(source.len) };
+            at += bytes;
+        }
+        return target[0..at];
+    }
+
+    fn takePlace(run: *Run, shard: u32, sequence: u32, bytes: u64, fault: *Fault) Error!u64 {
+        const io = run.volume.io;
+        run.mutex.lockUncancelable(io);
+        defer run.mutex.unlock(io);
+        while (run.committed[shard] != sequence) {
+            if (run.failed.load(.monotonic)) return run.failure; // Not reported: the first failure was.
+            run.placed.waitUncancelable(io, &run.mutex);
+        }
+        const place = run.tails[shard];
+        const end = std.math.add(u64, place, bytes) catch format.file_offset_max + 1;
+        if (end > format.file_offset_max) {
+            return fault.fail(error.TooLarge, .{ .data = shard }, "data_{d}.zr would pass any file offset", .{shard});
+        }
+        run.tails[shard] = end;
+        run.committed[shard] += 1;
+        run.placed.broadcast(io);
+        return place;
+    }
+};

@@ -1,0 +1,674 @@
+//! Runs a gather: any ids, in the order asked for, duplicates allowed, into the caller's memory.
+//!
+//! A lane takes a block of the request, looks up the locations of its ids, checks each against its
+//! shard's frontier, and copies or decodes every record straight to its place. Ragged records are
+//! first measured by their locations, so that one target of the exact size exists before any payload
+//! is touched.
+//!
+//! Two sources of bytes. From the map (map.zig), where there is one: no system call per record, the
+//! next records prefetched while one is copied. Else by positional reads, one for a run of consecutive
+//! locations and one or two for a record. A batch from the map that turns out not to have been the
+//! files' bytes is done again by reads, which find the same damage and name it.
+//!
+//! A gather fails as a whole. Of several failures the one lowest in the request is reported, so that
+//! the same damage gives the same error whatever the lanes did.
+
+const std = @import("std");
+const assert = std.debug.assert;
+const Io = std.Io;
+const format = @import("format.zig");
+const plan = @import("plan.zig");
+const codec = @import("codec.zig");
+const copy = @import("copy.zig");
+const map_module = @import("map.zig");
+const Lease = @import("scratch.zig").Lease;
+const Volume = @import("volume.zig").Volume;
+const fault_module = @import("../fault.zig");
+const Error = fault_module.Error;
+const Fault = fault_module.Fault;
+const Map = map_module.Map;
+
+pub const Cancel = ?*const u32;
+
+pub const RaggedGeometry = struct {
+    ndim: u32,
+    /// 4 or 8
+    dim_bytes: u32,
+    item_bytes: u64,
+
+    fn headerBytes(geometry: RaggedGeometry) u32 {
+        return geometry.ndim * geometry.dim_bytes;
+    }
+};
+
+pub const ndim_max = 64;
+
+/// Memory for `bytes` >= 1; null: none to be had. Called on the caller's thread.
+pub const Alloc = struct {
+    context: ?*anyopaque,
+    call: *const fn (context: ?*anyopaque, bytes: u64) callconv(.c) ?[*]u8,
+};
+
+// The numbers below were measured on two cores; docs/performance.md has them.
+
+/// Waking a parked lane costs 11 .. 18 µs: below these sizes the caller is faster alone.
+const raw_fan_out_bytes_min = 512 << 10;
+const zstd_fan_out_bytes_min = 32 << 10;
+const read_fan_out_ids_min = 64;
+/// Streaming stores pay for large records in large batches only.
+const stream_record_bytes_min = 32 << 10;
+const stream_batch_bytes_min = 2 << 20;
+/// How far ahead records and locations are prefetched.
+const record_ahead = 4;
+const location_ahead = 16;
+/// After a lane waited for the disk, this many batches ask for their pages before copying.
+const advised_batches_after_fault = 16;
+/// A batch of fewer records is not asked whether it waited for the disk.
+const fault_watch_ids_min = 8;
+/// Locations are read in batches of at most this many.
+const location_batch = 256;
+/// Raw ragged records above this are read straight to their place, below it with one read into scratch.
+const direct_bytes_min = 64 << 10;
+/// Compressed ragged records above this decode in place, below it through scratch.
+const in_place_bytes_min = 128 << 10;
+
+// ---- fixed records ----
+
+/// Record ids[i] to target[i * record_bytes ...]; the caller sized the target.
+pub fn fixed(volume: *Volume, ids: []const u64, record_bytes: u64, target: []u8, cancel: Cancel, fault: *Fault) Error!void {
+    assert(record_bytes >= 1);
+    assert(target.len == ids.len * record_bytes);
+    if (usableMap(volume)) |map| {
+        const result = fixedFrom(volume, map, ids, record_bytes, target, cancel, fault);
+        if (volume.mapHeld(map, touched(volume, ids))) return result;
+    }
+    return fixedFrom(volume, null, ids, record_bytes, target, cancel, fault);
+}
+
+fn fixedFrom(volume: *Volume, map: ?*const Map, ids: []const u64, record_bytes: u64, target: []u8, cancel: Cancel, fault: *Fault) Error!void {
+    var run: Fixed = .{
+        .outcome = .{ .io = volume.io, .cancel = cancel },
+        .volume = volume,
+        .map = map,
+        .advised = takeAdvice(volume, map),
+        .stream = record_bytes >= stream_record_bytes_min and target.len >= stream_batch_bytes_min,
+        .ids = ids,
+        .record_bytes = record_bytes,
+        .target = target,
+        .block_count = blockCount(volume, map, ids.len, target.len),
+    };
+    volume.executor.fanOut(Fixed, &run, run.block_count, std.math.maxInt(u32), Fixed.block);
+    return run.outcome.result(fault);
+}
+
+const Fixed = struct {
+    outcome: Outcome,
+    volume: *Volume,
+    map: ?*const Map,
+    advised: bool,
+    stream: bool,
+    ids: []const u64,
+    record_bytes: u64,
+    target: []u8,
+    block_count: u32,
+
+    fn block(run: *Fixed, task: u32) void {
+        var at = plan.blockStart(run.ids.len, run.block_count, task);
+        const end = plan.blockStart(run.ids.len, run.block_count, task + 1);
+        var fault: Fault = .{};
+        const result = if (run.map) |map| run.fromMap(map, &at, end, &fault) else run.byReads(&at, end, &fault);
+        result catch |err| run.outcome.fail(at, err, &fault);
+    }
+
+    fn fromMap(run: *Fixed, map: *const Map, at: *u64, end: u64, fault: *Fault) Error!void {
+        const volume = run.volume;
+        const lease: ?*Lease = if (volume.codec == .raw) null else try volume.pool.take(fault);
+        defer if (lease) |taken| volume.pool.give(taken);
+        defer if (run.stream) copy.fence();
+        const ids = run.ids[0..@intCast(end)];
+        if (run.advised) advise(volume, map, ids[@intCast(at.*)..]);
+        const watch: Watch = .begin(volume, end - at.*);
+        defer watch.end(volume);
+        var k: usize = @intCast(at.*);
+        prefetchFirst(volume, map, ids[k..]);
+        while (k < ids.len) : (k += 1) {
+            at.* = k;
+            try run.outcome.proceed(k, fault);
+            prefetchNext(volume, map, ids, k);
+            const id = ids[k];
+            if (id >= volume.length) return outOfRange(volume, id, fault);
+            const location = Volume.mappedLocation(map, id);
+            const shard = volume.shardOf(id);
+            try run.check(location, id, shard, fault);
+            const source = (map.dataBytes(shard) + @as(usize, @intCast(location.offset)))[0..location.phys_length];
+            const target = run.target[k * run.record_bytes ..][0..@intCast(run.record_bytes)];
+            if (lease) |taken| {
+                try codec.decode(try taken.decompressorFor(fault), volume.dictionary(), target, source, id, shard, fault);
+            } else if (run.stream) {
+                copy.stream(target, source);
+            } else {
+                copy.plain(target, source);
+            }
+        }
+    }
+
+    fn byReads(run: *Fixed, at: *u64, end: u64, fault: *Fault) Error!void {
+        const volume = run.volume;
+        const lease = try volume.pool.take(fault);
+        defer volume.pool.give(lease);
+        while (at.* < end) {
+            var locations: [location_batch]format.Location = undefined;
+            const ids = run.ids[@intCast(at.*)..@intCast(@min(end, at.* + location_batch))];
+            try readLocations(volume, ids, locations[0..ids.len], fault);
+            for (ids, locations[0..ids.len]) |id, location| {
+                try run.outcome.proceed(at.*, fault);
+                const shard = volume.shardOf(id);
+                try run.check(location, id, shard, fault);
+                const target = run.target[@intCast(at.* * run.record_bytes)..][0..@intCast(run.record_bytes)];
+                if (volume.codec == .raw) {
+                    try volume.readData(shard, target, location.offset, id, fault);
+                } else {
+                    const stored = try lease.scratch(location.phys_length, fault);
+                    try volume.readData(shard, stored, location.offset, id, fault);
+                    try codec.decode(try lease.decompressorFor(fault), volume.dictionary(), target, stored, id, shard, fault);
+                }
+                at.* += 1;
+            }
+        }
+    }
+
+    fn check(run: *const Fixed, location: format.Location, id: u64, shard: u32, fault: *Fault) Error!void {
+        const volume = run.volume;
+        try format.checkLocation(location, id, shard, volume.tails[shard], volume.codec, fault);
+        if (location.logic_length != run.record_bytes) {
+            return fault.failRecord(error.Malformed, .meta, id, "location of record {d} declares {d} bytes, the schema's records have {d}", .{ id, location.logic_length, run.record_bytes });
+        }
+    }
+};
+
+// ---- ragged records ----
+
+/// Packs the items of ids[i] at payload + offsets[i]; its dimensions go to dims[i * ndim ...].
+/// `offsets` has ids.len + 1 entries, `dims` ids.len * ndim. What `alloc` gives may be asked to hold a
+/// little more than the items; the items begin at its first byte.
+pub fn ragged(
+    volume: *Volume,
+    ids: []const u64,
+    geometry: RaggedGeometry,
+    payload_bytes_max: u64,
+    alloc: Alloc,
+    offsets: []u64,
+    dims: []u64,
+    cancel: Cancel,
+    fault: *Fault,
+) Error!void {
+    assert(offsets.len == ids.len + 1);
+    assert(dims.len == ids.len * geometry.ndim);
+    offsets[0] = 0;
+    if (ids.len == 0) return;
+    const locations = volume.gpa.alloc(format.Location, ids.len) catch return fault.outOfMemory("locations", ids.len * format.location_bytes);
+    defer volume.gpa.free(locations);
+    var run: Ragged = .{
+        .outcome = .{ .io = volume.io, .cancel = cancel },
+        .volume = volume,
+        .ids = ids,
+        .locations = locations,
+        .geometry = geometry,
+        .payload_bytes_max = payload_bytes_max,
+        .offsets = offsets,
+        .dims = dims,
+        .alloc = alloc,
+    };
+    if (usableMap(volume)) |map| {
+        run.map = map;
+        const result = run.whole(fault);
+        if (volume.mapHeld(map, touched(volume, ids))) return result;
+        run.map = null;
+        run.outcome = .{ .io = volume.io, .cancel = cancel };
+    }
+    return run.whole(fault);
+}
+
+const Ragged = struct {
+    outcome: Outcome,
+    volume: *Volume,
+    map: ?*const Map = null,
+    advised: bool = false,
+    stream: bool = false,
+    ids: []const u64,
+    locations: []format.Location,
+    geometry: RaggedGeometry,
+    payload_bytes_max: u64,
+    offsets: []u64,
+    dims: []u64,
+    alloc: Alloc,
+    target: ?[*]u8 = null,
+    target_bytes: u64 = 0,
+    block_count: u32 = 1,
+    phase: Phase = .rest,
+
+    /// A compressed record decodes with its dimensions in front of its items, but only the items have
+    /// a place in the target. Small ones go through scratch. Large ones decode in place, their
+    /// dimensions onto the end of the record before. So that nobody needs that end meanwhile, large
+    /// records of even position go first (their neighbours, of odd position, are not yet there),
+    /// then those of odd position (which save and restore what is now the end of a finished
+    /// neighbour), then all small ones.
+    const Phase = enum { large_even, large_odd, rest };
+
+    fn whole(run: *Ragged, fault: *Fault) Error!void {
+        const volume = run.volume;
+        try measure(volume, run.map, run.ids, run.locations, run.outcome.cancel, fault);
+        const any_large = try run.layOut(fault);
+        const total = run.offsets[run.ids.len];
+        run.advised = takeAdvice(volume, run.map);
+        run.stream = total >= stream_batch_bytes_min and total / run.ids.len >= stream_record_bytes_min;
+        run.block_count = blockCount(volume, run.map, run.ids.len, total);
+        if (any_large) {
+            run.phase = .large_even;
+            volume.executor.fanOut(Ragged, run, run.block_count, std.math.maxInt(u32), block);
+            run.phase = .large_odd;
+            volume.executor.fanOut(Ragged, run, run.block_count, std.math.maxInt(u32), block);
+        }
+        run.phase = .rest;
+        volume.executor.fanOut(Ragged, run, run.block_count, std.math.maxInt(u32), block);
+        return run.outcome.result(fault);
+    }
+
+    /// Offsets from the locations, and the target. True: there are records that decode in place.
+    fn layOut(run: *Ragged, fault: *Fault) Error!bool {
+        const header_bytes = run.geometry.headerBytes();
+        const item_bytes = run.geometry.item_bytes;
+        var any_large = false;
+        for (run.ids, run.locations, 0..) |id, location, i| {
+            if (location.logic_length < header_bytes) {
+                return fault.failRecord(error.Malformed, .meta, id, "location of record {d} declares {d} bytes, its {d} dimensions alone take {d}", .{ id, location.logic_length, run.geometry.ndim, header_bytes });
+            }
+            const payload_bytes = location.logic_length - header_bytes;
+            if (payload_bytes == 0 or payload_bytes % item_bytes != 0) {
+                return fault.failRecord(error.Malformed, .meta, id, "record {d} has {d} bytes of items, not a positive multiple of the item size {d}", .{ id, payload_bytes, item_bytes });
+            }
+            any_large = any_large or run.isLarge(i);
+            run.offsets[i + 1] = run.offsets[i] + payload_bytes; // Below 2^31 each; a request has far fewer than 2^33 ids.
+            if (run.offsets[i + 1] > run.payload_bytes_max) {
+                return fault.fail(error.TooLarge, .none, "the records asked for hold more than {d} bytes", .{run.payload_bytes_max});
+            }
+        }
+        const total = run.offsets[run.ids.len];
+        // The first record has nothing before it: it decodes with its items too far right, and they move.
+        const wanted = if (run.isLarge(0)) total + header_bytes else total;
+        if (run.target == null) {
+            run.target = run.alloc.call(run.alloc.context, wanted) orelse return fault.outOfMemory("the gathered records", wanted);
+            run.target_bytes = wanted;
+        } else if (wanted != run.target_bytes) {
+            // A second pass, by reads, over a table that changed after the first.
+            return fault.fail(error.Malformed, .meta, "the location table changed while it was read", .{});
+        }
+        return any_large;
+    }
+
+    fn isLarge(run: *const Ragged, index: usize) bool {
+        return run.volume.codec != .raw and run.locations[index].logic_length > in_place_bytes_min;
+    }
+
+    fn inPhase(run: *const Ragged, index: usize) bool {
+        if (!run.isLarge(index)) return run.phase == .rest;
+        return run.phase == if (index % 2 == 0) Phase.large_even else Phase.large_odd;
+    }
+
+    /// Blocks are dealt by bytes: the first record whose offset reaches the block's share.
+    fn blockStart(run: *const Ragged, index: u32) usize {
+        if (index == run.block_count) return run.ids.len;
+        const share = plan.blockStart(run.offsets[run.ids.len], run.block_count, index);
+        const Compare = struct {
+            fn order(wanted: u64, offset: u64) std.math.Order {
+                return std.math.order(wanted, offset);
+            }
+        };
+        return std.sort.lowerBound(u64, run.offsets[0..run.ids.len], share, Compare.order);
+    }
+
+    fn block(run: *Ragged, task: u32) void {
+        var at = run.blockStart(task);
+        const end = run.blockStart(task + 1);
+        if (at >= end) return;
+        var fault: Fault = .{};
+        run.records(&at, end, &fault) catch |err| run.outcome.fail(at, err, &fault);
+    }
+
+    fn records(run: *Ragged, at: *usize, end: usize, fault: *Fault) Error!void {
+        const volume = run.volume;
+        const lease: ?*Lease = if (run.map != null and volume.codec == .raw) null else try volume.pool.take(fault);
+        defer if (lease) |taken| volume.pool.give(taken);
+        defer if (run.stream) copy.fence();
+        const watch: Watch = .begin(volume, if (run.map == null) 0 else end - at.*);
+        defer watch.end(volume);
+        if (run.map) |map| {
+            if (run.advised) run.adviseBlock(map, at.*, end);
+            for (at.*..@min(end, at.* + record_ahead)) |index| run.prefetchRecord(map, index);
+        }
+        while (at.* < end) : (at.* += 1) {
+            const index = at.*;
+            if (run.map) |map| if (index + record_ahead < end) run.prefetchRecord(map, index + record_ahead);
+            if (!run.inPhase(index)) continue;
+            try run.outcome.proceed(index, fault);
+            if (volume.codec == .raw) try run.raw(index, lease, fault) else try run.compressed(index, lease.?, fault);
+        }
+    }
+
+    fn stored(run: *const Ragged, map: *const Map, index: usize) []const u8 {
+        const location = run.locations[index];
+        const shard = run.volume.shardOf(run.ids[index]);
+        return (map.dataBytes(shard) + @as(usize, @intCast(location.offset)))[0..location.phys_length];
+    }
+
+    fn prefetchRecord(run: *const Ragged, map: *const Map, index: usize) void {
+        const bytes = run.stored(map, index);
+        copy.prefetch(bytes.ptr, bytes.len);
+    }
+
+    fn adviseBlock(run: *const Ragged, map: *const Map, from: usize, end: usize) void {
+        for (from..end) |index| {
+            const bytes = run.stored(map, index);
+            map.willNeed(bytes.ptr, bytes.len);
+        }
+    }
+
+    fn itemsOf(run: *const Ragged, index: usize) []u8 {
+        return run.target.?[run.offsets[index]..run.offsets[index + 1]];
+    }
+
+    fn raw(run: *Ragged, index: usize, lease: ?*Lease, fault: *Fault) Error!void {
+        const volume = run.volume;
+        const id = run.ids[index];
+        const location = run.locations[index];
+        const target = run.itemsOf(index);
+        const header_bytes = run.geometry.headerBytes();
+        if (run.map) |map| {
+            const source = run.stored(map, index);
+            try run.dimensions(index, source[0..header_bytes], fault);
+            if (run.stream) copy.stream(target, source[header_bytes..]) else copy.plain(target, source[header_bytes..]);
+        } else if (target.len > direct_bytes_min) {
+            var header: [ndim_max * 8]u8 = undefined;
+            const shard = volume.shardOf(id);
+            try volume.readData(shard, header[0..header_bytes], location.offset, id, fault);
+            try run.dimensions(index, header[0..header_bytes], fault);
+            try volume.readData(shard, target, location.offset + header_bytes, id, fault);
+        } else {
+            const record = try lease.?.scratch(location.phys_length, fault);
+            try volume.readData(volume.shardOf(id), record, location.offset, id, fault);
+            try run.dimensions(index, record[0..header_bytes], fault);
+            copy.plain(target, record[header_bytes..]);
+        }
+    }
+
+    fn compressed(run: *Ragged, index: usize, lease: *Lease, fault: *Fault) Error!void {
+        const volume = run.volume;
+        const id = run.ids[index];
+        const shard = volume.shardOf(id);
+        const location = run.locations[index];
+        const target = run.itemsOf(index);
+        const header_bytes = run.geometry.headerBytes();
+        const large = run.isLarge(index);
+        // Scratch: the decoded record unless it decodes in place, then the frame unless it is mapped.
+        const decoded_bytes: u64 = if (large) 0 else location.logic_length;
+        const frame_bytes: u64 = if (run.map == null) location.phys_length else 0;
+        const scratch = try lease.scratch(decoded_bytes + frame_bytes, fault);
+        const frame = if (run.map) |map| run.stored(map, index) else blk: {
+            const bytes = scratch[@intCast(decoded_bytes)..];
+            try volume.readData(shard, bytes, location.offset, id, fault);
+            break :blk bytes;
+        };
+        const context = try lease.decompressorFor(fault);
+        if (!large) {
+            const record = scratch[0..@intCast(decoded_bytes)];
+            try codec.decode(context, volume.dictionary(), record, frame, id, shard, fault);
+            try run.dimensions(index, record[0..header_bytes], fault);
+            copy.plain(target, record[header_bytes..]);
+        } else if (index == 0) {
+            const record = target.ptr[0..location.logic_length];
+            try codec.decode(context, volume.dictionary(), record, frame, id, shard, fault);
+            try run.dimensions(index, record[0..header_bytes], fault);
+            @memmove(target, record[header_bytes..]);
+        } else {
+            const record = (target.ptr - header_bytes)[0..location.logic_length];
+            var neighbour: [ndim_max * 8]u8 = undefined;
+            @memcpy(neighbour[0..header_bytes], record[0..header_bytes]);
+            try codec.decode(context, volume.dictionary(), record, frame, id, shard, fault);
+            try run.dimensions(index, record[0..header_bytes], fault);
+            if (run.phase == .large_odd) @memcpy(record[0..header_bytes], neighbour[0..header_bytes]);
+        }
+    }
+
+    /// Takes the record's dimensions in; their product must account for every byte of items.
+    fn dimensions(run: *Ragged, index: usize, header: []const u8, fault: *Fault) Error!void {
+        const geometry = run.geometry;
+        const dims = run.dims[index * geometry.ndim ..][0..geometry.ndim];
+        const item_bytes = run.offsets[index + 1] - run.offsets[index];
+        var bytes: u64 = geometry.item_bytes;
+        var overflowed = false;
+        for (dims, 0..) |*dim, axis| {
+            const at = header[axis * geometry.dim_bytes ..];
+            dim.* = switch (geometry.dim_bytes) {
+                4 => std.mem.readInt(u32, at[0..4], .little),
+                else => std.mem.readInt(u64, at[0..8], .little),
+            };
+            const product = @mulWithOverflow(bytes, dim.*);
+            bytes = product[0];
+            overflowed = overflowed or product[1] != 0;
+        }
+        if (overflowed or bytes != item_bytes) {
+            const id = run.ids[index];
+            return fault.failRecord(error.Malformed, .{ .data = run.volume.shardOf(id) }, id, "the dimensions of record {d} do not fit its {d} bytes of items", .{ id, item_bytes });
+        }
+    }
+};
+
+// ---- sizes only ----
+
+/// Each record's size after decoding, from the checked locations alone.
+pub fn logicalBytes(volume: *Volume, ids: []const u64, bytes_out: []u64, cancel: Cancel, fault: *Fault) Error!void {
+    assert(bytes_out.len == ids.len);
+    var done: usize = 0;
+    while (done < ids.len) {
+        var locations: [location_batch]format.Location = undefined;
+        const part = ids[done..@min(ids.len, done + location_batch)];
+        try measure(volume, null, part, locations[0..part.len], cancel, fault);
+        for (locations[0..part.len], bytes_out[done..][0..part.len]) |location, *bytes| bytes.* = location.logic_length;
+        done += part.len;
+    }
+}
+
+// ---- locations ----
+
+/// Locations of `ids`, checked.
+fn measure(volume: *Volume, map: ?*const Map, ids: []const u64, locations: []format.Location, cancel: Cancel, fault: *Fault) Error!void {
+    var run: Measure = .{
+        .outcome = .{ .io = volume.io, .cancel = cancel },
+        .volume = volume,
+        .map = map,
+        .ids = ids,
+        .locations = locations,
+        // From the map an entry costs some nanoseconds; only very many are worth a second lane.
+        .block_count = if (map == null or ids.len >= 1 << 16) blockCount(volume, null, ids.len, 0) else 1,
+    };
+    volume.executor.fanOut(Measure, &run, run.block_count, std.math.maxInt(u32), Measure.block);
+    return run.outcome.result(fault);
+}
+
+const Measure = struct {
+    outcome: Outcome,
+    volume: *Volume,
+    map: ?*const Map,
+    ids: []const u64,
+    locations: []format.Location,
+    block_count: u32,
+
+    fn block(run: *Measure, task: u32) void {
+        var at = plan.blockStart(run.ids.len, run.block_count, task);
+        const end = plan.blockStart(run.ids.len, run.block_count, task + 1);
+        var fault: Fault = .{};
+        run.check(&at, end, &fault) catch |err| run.outcome.fail(at, err, &fault);
+    }
+
+    fn check(run: *Measure, at: *u64, end: u64, fault: *Fault) Error!void {
+        const volume = run.volume;
+        while (at.* < end) {
+            const stop = @min(end, at.* + location_batch);
+            const ids = run.ids[@intCast(at.*)..@intCast(stop)];
+            const locations = run.locations[@intCast(at.*)..@intCast(stop)];
+            try run.outcome.proceed(at.*, fault);
+            if (run.map) |map| {
+                for (ids[0..@min(ids.len, location_ahead)]) |id| prefetchLocation(volume, map, id);
+                for (ids, locations, 0..) |id, *location, i| {
+                    if (i + location_ahead < ids.len) prefetchLocation(volume, map, ids[i + location_ahead]);
+                    if (id >= volume.length) return outOfRange(volume, id, fault);
+                    location.* = Volume.mappedLocation(map, id);
+                }
+            } else {
+                try readLocations(volume, ids, locations, fault);
+            }
+            for (ids, locations) |id, location| {
+                const shard = volume.shardOf(id);
+                try format.checkLocation(location, id, shard, volume.tails[shard], volume.codec, fault);
+                at.* += 1;
+            }
+        }
+    }
+};
+
+/// Locations as stored, one read for each run of consecutive ids.
+fn readLocations(volume: *const Volume, ids: []const u64, locations: []format.Location, fault: *Fault) Error!void {
+    assert(ids.len == locations.len);
+    var at: usize = 0;
+    while (at < ids.len) {
+        const first = ids[at];
+        if (first >= volume.length) return outOfRange(volume, first, fault);
+        var run: usize = 1;
+        while (at + run < ids.len and ids[at + run] == first + run) run += 1;
+        const last = first + (run - 1);
+        if (last >= volume.length) return outOfRange(volume, last, fault);
+        try volume.readMeta(std.mem.sliceAsBytes(locations[at..][0..run]), format.locationOffset(first), fault);
+        at += run;
+    }
+}
+
+fn outOfRange(volume: *const Volume, id: u64, fault: *Fault) Error {
+    return fault.failRecord(error.OutOfRange, .none, id, "record id {d} is not below the record count {d}", .{ id, volume.length });
+}
+
+// ---- the map: prefetch and advice. A prefetch of a nonsense address does nothing. ----
+
+fn usableMap(volume: *const Volume) ?*const Map {
+    const map = if (volume.map) |*there| there else return null;
+    return if (map.usable()) map else null;
+}
+
+/// The ids whose shards are to be looked at after a batch; null: all shards.
+fn touched(volume: *const Volume, ids: []const u64) ?[]const u64 {
+    return if (ids.len < volume.shard_count) ids else null;
+}
+
+fn prefetchLocation(volume: *const Volume, map: *const Map, id: u64) void {
+    if (id < volume.length) @prefetch(map.metaBytes() + @as(usize, @intCast(format.locationOffset(id))), .{});
+}
+
+fn prefetchRecord(volume: *const Volume, map: *const Map, id: u64) void {
+    if (id >= volume.length) return;
+    const location = Volume.mappedLocation(map, id);
+    const address = @intFromPtr(map.dataBytes(volume.shardOf(id))) +% @as(usize, @truncate(location.offset));
+    // Unchecked as yet, so as a number: a prefetch cannot fault.
+    if (address != 0) copy.prefetch(@ptrFromInt(address), location.phys_length);
+}
+
+fn prefetchFirst(volume: *const Volume, map: *const Map, ids: []const u64) void {
+    for (ids[0..@min(ids.len, location_ahead)]) |id| prefetchLocation(volume, map, id);
+    for (ids[0..@min(ids.len, record_ahead)]) |id| prefetchRecord(volume, map, id);
+}
+
+fn prefetchNext(volume: *const Volume, map: *const Map, ids: []const u64, k: usize) void {
+    if (k + location_ahead < ids.len) prefetchLocation(volume, map, ids[k + location_ahead]);
+    if (k + record_ahead < ids.len) prefetchRecord(volume, map, ids[k + record_ahead]);
+}
+
+/// Asks for the pages of all records of a block at once: a deep queue for the disk instead of one
+/// fault after the other.
+fn advise(volume: *const Volume, map: *const Map, ids: []const u64) void {
+    for (ids) |id| {
+        if (id >= volume.length) return;
+        const location = Volume.mappedLocation(map, id);
+        const shard = volume.shardOf(id);
+        if (location.phys_length > volume.tails[shard] or location.offset > volume.tails[shard] - location.phys_length) continue;
+        map.willNeed(map.dataBytes(shard) + @as(usize, @intCast(location.offset)), location.phys_length);
+    }
+}
+
+/// Whether this batch asks for its pages; asking costs 0.65 µs a record on warm data, so only batches
+/// after one that waited do.
+fn takeAdvice(volume: *Volume, map: ?*const Map) bool {
+    if (map == null) return false;
+    const left = volume.advised_batches.load(.monotonic);
+    if (left == 0) return false;
+    volume.advised_batches.store(left - 1, .monotonic);
+    return true;
+}
+
+/// Notices that a lane waited for the disk.
+const Watch = struct {
+    before: ?i64,
+
+    fn begin(volume: *const Volume, id_count: u64) Watch {
+        if (id_count < fault_watch_ids_min or volume.advised_batches.load(.monotonic) > 1) return .{ .before = null };
+        return .{ .before = map_module.majorFaults() };
+    }
+
+    fn end(watch: Watch, volume: *Volume) void {
+        const before = watch.before orelse return;
+        if (map_module.majorFaults() > before) volume.advised_batches.store(advised_batches_after_fault, .monotonic);
+    }
+};
+
+/// How many blocks a request is cut into. Large or uneven records are cut finer than there are lanes.
+fn blockCount(volume: *const Volume, map: ?*const Map, id_count: u64, bytes: u64) u32 {
+    const lanes = volume.executor.lanes();
+    const worth_it = switch (volume.codec) {
+        .raw => bytes >= raw_fan_out_bytes_min,
+        .zstd, .zstd_dict => bytes >= zstd_fan_out_bytes_min,
+    } or (map == null and id_count >= read_fan_out_ids_min);
+    if (lanes == 1 or id_count <= 1 or !worth_it) return 1;
+    const per_lane: u32 = if (bytes >= 4 << 20) 8 else if (volume.codec == .raw) 1 else 4;
+    return @intCast(@min(id_count, lanes * per_lane));
+}
+
+/// What came of a gather, shared by its lanes.
+const Outcome = struct {
+    io: Io,
+    cancel: Cancel,
+    mutex: Io.Mutex = .init,
+    /// Lowest failed position in the request; lanes above it give up.
+    failed_at: std.atomic.Value(u64) = .init(std.math.maxInt(u64)),
+    failure: Error = error.Unexpected,
+    fault: Fault = .{},
+
+    /// Called before each record: an error when the gather was given up or cannot succeed any more.
+    fn proceed(outcome: *Outcome, at: u64, fault: *Fault) Error!void {
+        if (outcome.failed_at.load(.monotonic) < at) return fault.fail(error.Aborted, .none, "given up", .{});
+        if (outcome.cancel) |word| {
+            if (@atomicLoad(u32, word, .monotonic) != 0) return fault.fail(error.Aborted, .none, "aborted", .{});
+        }
+    }
+
+    fn fail(outcome: *Outcome, at: u64, err: Error, fault: *const Fault) void {
+        outcome.mutex.lockUncancelable(outcome.io);
+        defer outcome.mutex.unlock(outcome.io);
+        if (at >= outcome.failed_at.load(.monotonic)) return;
+        outcome.failure = err;
+        outcome.fault = fault.*;
+        outcome.failed_at.store(at, .monotonic);
+    }
+
+    fn result(outcome: *const Outcome, fault: *Fault) Error!void {
+        if (outcome.failed_at.load(.monotonic) == std.math.maxInt(u64)) return;
+        fault.* = outcome.fault;
+        return outcome.failure;
+    }
+};

@@ -1,0 +1,176 @@
+//! Geometry to commands, with no I/O: an append becomes windows of shard chunks, a gather becomes
+//! blocks of ids. Checked as plain data by the tests below.
+//!
+//! Worked example. Five records of 300 KiB, two shards, codec raw, first id 10:
+//!
+//!     window 0: ids 10 .. 14
+//!       shard 0: ids 10, 12, 14   ->  chunks [10], [12], [14]   (two would pass 512 KiB)
+//!       shard 1: ids 11, 13       ->  chunks [11], [13]
+//!     order of chunks: round-robin over shards: [10] [11] [12] [13] [14]
+//!
+//! Within a shard chunks are in id order and are committed in that order, so the files of one
+//! sequence of appends are the same every time, whatever lane finishes first.
+
+const std = @import("std");
+const assert = std.debug.assert;
+
+/// Records per append window; the original's number, so that windows coincide.
+pub const window_records = 32_768;
+/// A chunk stops growing here; the original's number for raw records.
+pub const chunk_bytes = 512 << 10;
+
+/// The records of one append: sizes of fixed records, or the ends of varying ones.
+pub const Spans = struct {
+    bytes: [*]const u8,
+    /// ends[i] is where record i ends; null: every record has record_bytes.
+    ends: ?[*]const u64,
+    record_bytes: u64,
+    count: u64,
+
+    pub fn start(spans: Spans, index: u64) u64 {
+        assert(index <= spans.count);
+        const ends = spans.ends orelse return index * spans.record_bytes;
+        return if (index == 0) 0 else ends[index - 1];
+    }
+
+    pub fn record(spans: Spans, index: u64) []const u8 {
+        assert(index < spans.count);
+        const from = spans.start(index);
+        const to = if (spans.ends) |ends| ends[index] else from + spans.record_bytes;
+        assert(from < to);
+        return spans.bytes[from..to];
+    }
+
+    pub fn totalBytes(spans: Spans) u64 {
+        return spans.start(spans.count);
+    }
+};
+
+/// A run of consecutive records of one shard: indices first, first + stride, ... of the append.
+pub const Chunk = struct {
+    first: u64,
+    count: u32,
+    /// Position among the chunks of its shard in this window: the order of commits.
+    sequence: u32,
+    bytes: u64,
+};
+
+pub const Window = struct {
+    first: u64,
+    count: u64,
+};
+
+pub fn window(spans: Spans, index: u64) ?Window {
+    const first = index * window_records;
+    if (first >= spans.count) return null;
+    return .{ .first = first, .count = @min(window_records, spans.count - first) };
+}
+
+/// The byte limit of a chunk. Compressed chunks also shrink so that a small append still occupies
+/// every lane; the original's rule.
+pub fn chunkLimit(compressed: bool, spans: Spans, lane_count: u32) u64 {
+    if (!compressed) return chunk_bytes;
+    const shares = @min(spans.count, lane_count);
+    return @min(chunk_bytes, std.math.divCeil(u64, spans.totalBytes(), shares) catch unreachable);
+}
+
+/// At most this many chunks come out of a window: one record each.
+pub fn chunksMax(win: Window) usize {
+    return @intCast(win.count);
+}
+
+/// Cuts a window into chunks, round-robin over the shards. `base_id` is the id of append index 0.
+/// Returns how many of `chunks` (at least chunksMax) were filled.
+pub fn cut(spans: Spans, win: Window, base_id: u64, shard_count: u32, limit: u64, chunks: []Chunk) usize {
+    assert(chunks.len >= chunksMax(win));
+    assert(limit >= 1);
+    // next[s]: the next record of shard s, as an index into the append.
+    var next: [255]u64 = undefined;
+    const end = win.first + win.count;
+    for (0..shard_count) |shard| {
+        const shift = (shard + shard_count - (base_id + win.first) % shard_count) % shard_count;
+        next[shard] = win.first + shift;
+    }
+    var filled: usize = 0;
+    var sequence: u32 = 0;
+    var more = true;
+    while (more) : (sequence += 1) {
+        more = false;
+        for (0..shard_count) |shard| {
+            if (next[shard] >= end) continue;
+            more = true;
+            var chunk: Chunk = .{ .first = next[shard], .count = 0, .sequence = sequence, .bytes = 0 };
+            while (next[shard] < end) {
+                const record_bytes = spans.record(next[shard]).len;
+                if (chunk.count > 0 and chunk.bytes + record_bytes > limit) break;
+                chunk.bytes += record_bytes;
+                chunk.count += 1;
+                next[shard] += shard_count;
+            }
+            chunks[filled] = chunk;
+            filled += 1;
+        }
+    }
+    return filled;
+}
+
+/// Where block `index` of `block_count` begins when `count` items are dealt evenly.
+pub fn blockStart(count: u64, block_count: u64, index: u64) u64 {
+    assert(block_count >= 1);
+    assert(index <= block_count);
+    return @intCast(@as(u128, count) * index / block_count);
+}
+
+test "every record is in exactly one chunk, ids ascend, bytes stay in the limit" {
+    var prng: std.Random.DefaultPrng = .init(0x10adE4);
+    const random = prng.random();
+    const gpa = std.testing.allocator;
+    for (0..200) |_| {
+        const count = random.intRangeAtMost(u64, 1, 3000);
+        const shard_count = random.intRangeAtMost(u32, 1, 255);
+        const base_id = random.int(u32);
+        const limit = random.intRangeAtMost(u64, 1, 4000);
+        const ends = try gpa.alloc(u64, count);
+        defer gpa.free(ends);
+        var at: u64 = 0;
+        for (ends) |*end| {
+            at += random.intRangeAtMost(u64, 1, 900);
+            end.* = at;
+        }
+        const spans: Spans = .{ .bytes = undefined, .ends = ends.ptr, .record_bytes = 0, .count = count };
+        const win: Window = .{ .first = 0, .count = count };
+        const chunks = try gpa.alloc(Chunk, chunksMax(win));
+        defer gpa.free(chunks);
+        const seen = try gpa.alloc(bool, count);
+        defer gpa.free(seen);
+        @memset(seen, false);
+        const filled = cut(spans, win, base_id, shard_count, limit, chunks);
+        var sequence_next: [255]u32 = @splat(0);
+        for (chunks[0..filled]) |chunk| {
+            const shard = (base_id + chunk.first) % shard_count;
+            try std.testing.expectEqual(sequence_next[shard], chunk.sequence);
+            sequence_next[shard] += 1;
+            var bytes: u64 = 0;
+            for (0..chunk.count) |k| {
+                const index = chunk.first + k * shard_count;
+                try std.testing.expectEqual(shard, (base_id + index) % shard_count);
+                try std.testing.expect(!seen[index]);
+                seen[index] = true;
+                bytes += spans.record(index).len;
+            }
+            try std.testing.expectEqual(bytes, chunk.bytes);
+            try std.testing.expect(bytes <= limit or chunk.count == 1);
+        }
+        try std.testing.expect(std.mem.allEqual(bool, seen, true));
+    }
+}
+
+test "blocks cover all items once" {
+    for ([_]u64{ 1, 2, 7, 256, 1000 }) |count| {
+        for ([_]u64{ 1, 2, 3, 8 }) |blocks| {
+            try std.testing.expectEqual(@as(u64, 0), blockStart(count, blocks, 0));
+            try std.testing.expectEqual(count, blockStart(count, blocks, blocks));
+            for (0..blocks) |i| try std.testing.expect(blockStart(count, blocks, i) <= blockStart(count, blocks, i + 1));
+        }
+    }
+}

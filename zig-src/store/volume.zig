@@ -1,0 +1,116 @@
+//! The open files of one container and what is known of them: the physical state that append and
+//! gather work on. Every read and write of a container goes through here, so every failure names its
+//! file.
+
+const std = @import("std");
+const Io = std.Io;
+const format = @import("format.zig");
+const codec = @import("codec.zig");
+const map_module = @import("map.zig");
+const scratch = @import("scratch.zig");
+const executor = @import("../executor.zig");
+const fault_module = @import("../fault.zig");
+const Error = fault_module.Error;
+const Fault = fault_module.Fault;
+
+pub const meta_name = "meta.zr";
+pub const dict_name = "dict.zr";
+pub const data_prefix = "data_";
+
+pub fn dataName(buffer: *[16]u8, shard: u32) []const u8 {
+    return std.fmt.bufPrint(buffer, data_prefix ++ "{d}.zr", .{shard}) catch unreachable; // 3 digits at most
+}
+
+pub const Volume = struct {
+    io: Io,
+    gpa: std.mem.Allocator,
+    executor: *executor.Executor,
+    pool: *scratch.Pool,
+
+    codec: format.Codec,
+    shard_count: u32,
+    /// Records 0 .. length - 1 exist. Grows only when an append has wholly succeeded.
+    length: u64 = 0,
+    /// tails[s]: the committed end of shard s. Nothing past it is ever read.
+    tails: [format.shards_max]u64 = @splat(0),
+    dict: ?codec.Dict = null,
+
+    meta: Io.File,
+    data: []Io.File,
+    /// Readers only, and only where it can be had. Null: every read is positional.
+    map: ?map_module.Map = null,
+    /// Batches that are still to ask for their pages ahead of copying: set when a lane had to wait for
+    /// the disk, counted down by batches.
+    advised_batches: std.atomic.Value(u32) = .init(0),
+
+    pub fn shardOf(volume: *const Volume, record: u64) u32 {
+        return @intCast(record % volume.shard_count);
+    }
+
+    pub fn dictionary(volume: *const Volume) ?*const codec.Dict {
+        return if (volume.dict) |*dict| dict else null;
+    }
+
+    /// Fills `target` from `meta.zr`. The table was measured at open, so a short read means that the
+    /// file was cut since.
+    pub fn readMeta(volume: *const Volume, target: []u8, offset: u64, fault: *Fault) Error!void {
+        const bytes = volume.meta.readPositionalAll(volume.io, target, offset) catch |err| {
+            return fault.failOs(err, .meta, "reading the location table");
+        };
+        if (bytes != target.len) {
+            return fault.fail(error.Malformed, .meta, "meta.zr ends at byte {d}, inside its location table: it was cut after it was opened", .{offset + bytes});
+        }
+    }
+
+    /// Fills `target` with the stored bytes of `record`; its location was checked against the tail.
+    pub fn readData(volume: *const Volume, shard: u32, target: []u8, offset: u64, record: u64, fault: *Fault) Error!void {
+        const bytes = volume.data[shard].readPositionalAll(volume.io, target, offset) catch |err| {
+            const result = fault.failOs(err, .{ .data = shard }, "reading a record");
+            fault.record = record;
+            return result;
+        };
+        if (bytes != target.len) {
+            return fault.failRecord(error.Malformed, .{ .data = shard }, record, "data_{d}.zr ends at byte {d}, inside record {d}: it was cut after it was opened", .{ shard, offset + bytes, record });
+        }
+    }
+
+    pub fn writeMeta(volume: *const Volume, source: []const u8, offset: u64, fault: *Fault) Error!void {
+        volume.meta.writePositionalAll(volume.io, source, offset) catch |err| {
+            return fault.failOs(err, .meta, "writing meta.zr");
+        };
+    }
+
+    pub fn writeData(volume: *const Volume, shard: u32, source: []const u8, offset: u64, fault: *Fault) Error!void {
+        volume.data[shard].writePositionalAll(volume.io, source, offset) catch |err| {
+            return fault.failOs(err, .{ .data = shard }, "writing records");
+        };
+    }
+
+    /// The location of `record` as the map shows it now. Read once into a copy: what was checked is
+    /// what is used.
+    pub fn mappedLocation(map: *const map_module.Map, record: u64) format.Location {
+        const at: *const volatile [2]u64 = @ptrCast(@alignCast(map.metaBytes() + @as(usize, @intCast(format.locationOffset(record)))));
+        const second = at[1];
+        return .{ .offset = at[0], .phys_length = @truncate(second), .logic_length = @truncate(second >> 32) };
+    }
+
+    /// After a batch from the map: did every byte come from the files as they were at open? A file
+    /// cut inside a page reads as zeros without a signal, so sizes are asked, of the shards in
+    /// `touched` (all when null).
+    pub fn mapHeld(volume: *const Volume, map: *const map_module.Map, touched: ?[]const u64) bool {
+        if (map.isBroken()) return false;
+        const table_end = format.locationOffset(volume.length);
+        if ((map_module.sizeOf(volume.meta) orelse 0) < table_end) return false;
+        if (touched) |ids| {
+            for (ids) |id| {
+                const shard = volume.shardOf(id);
+                if ((map_module.sizeOf(volume.data[shard]) orelse 0) < volume.tails[shard]) return false;
+            }
+        } else {
+            for (volume.data, volume.tails[0..volume.shard_count]) |file, tail| {
+                if ((map_module.sizeOf(file) orelse 0) < tail) return false;
+            }
+        }
+        return true;
+    }
+};

@@ -1,0 +1,533 @@
+//! A store as the C ABI uses it: builds, publication, reading, damage, and life beside others.
+
+const std = @import("std");
+const Io = std.Io;
+const testing = std.testing;
+const store_module = @import("store.zig");
+const scratch = @import("store/scratch.zig");
+const format = @import("store/format.zig");
+const executor_module = @import("executor.zig");
+const Fault = @import("fault.zig").Fault;
+const Store = store_module.Store;
+
+/// A scratch folder with a context; lanes are detached, so the executor is never freed.
+const Fixture = struct {
+    tmp: testing.TmpDir,
+    root: [256]u8,
+    root_bytes: usize,
+    executor: *executor_module.Executor,
+    pool: scratch.Pool,
+    /// Readers copy from maps, or everything goes through std.Io.
+    map_files: bool = true,
+    fault: Fault = .{},
+
+    var shared_executor: ?*executor_module.Executor = null;
+
+    fn init(fixture: *Fixture) !void {
+        if (shared_executor == null) {
+            shared_executor = try std.heap.page_allocator.create(executor_module.Executor);
+            shared_executor.?.* = .init(testing.io, std.heap.page_allocator, 4);
+        }
+        fixture.* = .{
+            .tmp = testing.tmpDir(.{ .iterate = true }),
+            .root = undefined,
+            .root_bytes = 0,
+            .executor = shared_executor.?,
+            .pool = .init(testing.io, testing.allocator, 4),
+        };
+        fixture.root_bytes = try fixture.tmp.dir.realPath(testing.io, &fixture.root);
+    }
+
+    fn deinit(fixture: *Fixture) void {
+        fixture.pool.deinit();
+        fixture.tmp.cleanup();
+    }
+
+    fn context(fixture: *Fixture) store_module.Context {
+        return .{ .io = testing.io, .gpa = testing.allocator, .executor = fixture.executor, .pool = &fixture.pool, .map_files = fixture.map_files };
+    }
+
+    fn path(fixture: *const Fixture, buffer: []u8, name: []const u8) []const u8 {
+        return std.fmt.bufPrint(buffer, "{s}/{s}", .{ fixture.root[0..fixture.root_bytes], name }) catch unreachable;
+    }
+
+    fn create(fixture: *Fixture, name: []const u8, codec: store_module.Codec, data_shards: u32) !*Store {
+        var buffer: [512]u8 = undefined;
+        return Store.create(fixture.context(), .{
+            .path = fixture.path(&buffer, name),
+            .codec = codec,
+            .data_shards = data_shards,
+            .schema = "the schema",
+            .dict = if (codec == .zstd_dict) "common words of all records" else &.{},
+        }, &fixture.fault);
+    }
+
+    fn open(fixture: *Fixture, name: []const u8) !*Store {
+        var buffer: [512]u8 = undefined;
+        return Store.open(fixture.context(), fixture.path(&buffer, name), &fixture.fault);
+    }
+};
+
+fn fill(bytes: []u8, seed: u64) void {
+    var prng: std.Random.DefaultPrng = .init(seed);
+    // Half noise, half pattern: compressible, but no two records alike.
+    for (bytes, 0..) |*byte, i| byte.* = if (i % 2 == 0) @truncate(i / 7) else prng.random().uintLessThan(u8, 9);
+}
+
+const PackedTarget = struct {
+    bytes: [1 << 20]u8 align(16) = undefined,
+    used: u64 = 0,
+
+    fn alloc(context: ?*anyopaque, payload_bytes: u64) callconv(.c) ?[*]u8 {
+        const target: *PackedTarget = @ptrCast(@alignCast(context));
+        if (payload_bytes > target.bytes.len) return null;
+        target.used = payload_bytes;
+        return &target.bytes;
+    }
+};
+
+test "fixed records round-trip: codecs, shards, several appends, any ids" {
+    var fixture: Fixture = undefined;
+    try fixture.init();
+    defer fixture.deinit();
+    const record_bytes = 100;
+    const count = 700;
+    const source = try testing.allocator.alloc(u8, record_bytes * count);
+    defer testing.allocator.free(source);
+    fill(source, 1);
+    for ([_]store_module.Codec{ .raw, .zstd, .zstd_dict }) |codec| {
+        for ([_]u32{ 1, 3, 255 }) |shards| {
+            var name_buffer: [64]u8 = undefined;
+            const name = try std.fmt.bufPrint(&name_buffer, "{t}-{d}", .{ codec, shards });
+            const build = try fixture.create(name, codec, shards);
+            var at: u64 = 0;
+            for ([_]u64{ 1, 7, 400, 3, 289 }) |records| {
+                try build.append(.{ .bytes = source.ptr + at * record_bytes, .ends = null, .record_bytes = record_bytes, .count = records }, &fixture.fault);
+                at += records;
+            }
+            try testing.expectEqual(@as(u64, count), at);
+            try testing.expectError(error.NotFound, fixture.open(name));
+            try build.publish(false, &fixture.fault);
+            build.close();
+
+            const reader = try fixture.open(name);
+            defer reader.close();
+            try testing.expectEqual(@as(u64, count), reader.info().record_count);
+            try testing.expectEqualStrings("the schema", reader.schema());
+            const all = try testing.allocator.alloc(u8, source.len);
+            defer testing.allocator.free(all);
+            var ids: [count]u64 = undefined;
+            for (&ids, 0..) |*id, i| id.* = i;
+            try reader.gatherFixed(&ids, record_bytes, all, null, &fixture.fault);
+            try testing.expectEqualSlices(u8, source, all);
+            const some = [_]u64{ 699, 0, 0, 350, 699 };
+            try reader.gatherFixed(&some, record_bytes, all[0 .. some.len * record_bytes], null, &fixture.fault);
+            for (some, 0..) |id, i| {
+                try testing.expectEqualSlices(u8, source[id * record_bytes ..][0..record_bytes], all[i * record_bytes ..][0..record_bytes]);
+            }
+            try testing.expectError(error.OutOfRange, reader.gatherFixed(&.{ 0, 700 }, record_bytes, all[0 .. 2 * record_bytes], null, &fixture.fault));
+            try testing.expectEqual(@as(?u64, 700), fixture.fault.record);
+            const cancelled: u32 = 1;
+            try testing.expectError(error.Aborted, reader.gatherFixed(&some, record_bytes, all[0 .. some.len * record_bytes], &cancelled, &fixture.fault));
+        }
+    }
+}
+
+test "ragged records round-trip with their dimensions" {
+    var fixture: Fixture = undefined;
+    try fixture.init();
+    defer fixture.deinit();
+    const gpa = testing.allocator;
+    const target = try gpa.create(PackedTarget);
+    defer gpa.destroy(target);
+    // Two dimensions each; one record is above the size that raw reads go straight for.
+    const shapes = [_][2]u64{ .{ 1, 3 }, .{ 300, 301 }, .{ 2, 2 }, .{ 7, 1 }, .{ 5, 40 } };
+    for ([_]store_module.Codec{ .raw, .zstd, .zstd_dict }) |codec| {
+        for ([_]u32{ 4, 8 }) |dim_bytes| {
+            var packed_records: std.ArrayList(u8) = .empty;
+            defer packed_records.deinit(gpa);
+            var ends: [shapes.len]u64 = undefined;
+            for (shapes, &ends, 0..) |shape, *end, seed| {
+                for (shape) |dim| try packed_records.appendSlice(gpa, std.mem.asBytes(&dim)[0..dim_bytes]);
+                const items = try packed_records.addManyAsSlice(gpa, @intCast(shape[0] * shape[1] * 2));
+                fill(items, seed);
+                end.* = packed_records.items.len;
+            }
+            var name_buffer: [64]u8 = undefined;
+            const name = try std.fmt.bufPrint(&name_buffer, "ragged-{t}-{d}", .{ codec, dim_bytes });
+            const build = try fixture.create(name, codec, 2);
+            try build.append(.{ .bytes = packed_records.items.ptr, .ends = &ends, .record_bytes = 0, .count = shapes.len }, &fixture.fault);
+            try build.publish(true, &fixture.fault);
+            build.close();
+
+            const reader = try fixture.open(name);
+            defer reader.close();
+            const ids = [_]u64{ 4, 1, 1, 0, 3, 2 };
+            var offsets: [ids.len + 1]u64 = undefined;
+            var dims: [ids.len * 2]u64 = undefined;
+            const geometry: store_module.RaggedGeometry = .{ .ndim = 2, .dim_bytes = dim_bytes, .item_bytes = 2 };
+            const alloc: store_module.Alloc = .{ .context = target, .call = PackedTarget.alloc };
+            try reader.gatherRagged(&ids, geometry, 1 << 20, alloc, &offsets, &dims, null, &fixture.fault);
+            try testing.expectEqual(target.used, offsets[ids.len]);
+            for (ids, 0..) |id, i| {
+                try testing.expectEqualSlices(u64, &shapes[id], dims[i * 2 ..][0..2]);
+                const from = (if (id == 0) 0 else ends[id - 1]) + 2 * dim_bytes;
+                try testing.expectEqualSlices(u8, packed_records.items[from..ends[id]], target.bytes[offsets[i]..offsets[i + 1]]);
+            }
+            try testing.expectError(error.TooLarge, reader.gatherRagged(&ids, geometry, 1000, alloc, &offsets, &dims, null, &fixture.fault));
+            const wrong: store_module.RaggedGeometry = .{ .ndim = 1, .dim_bytes = dim_bytes, .item_bytes = 2 };
+            try testing.expectError(error.Malformed, reader.gatherRagged(ids[0..1], wrong, 1 << 20, alloc, offsets[0..2], dims[0..1], null, &fixture.fault));
+        }
+    }
+}
+
+test "ragged gathers agree with the source: sizes around every threshold, from maps and by reads" {
+    var fixture: Fixture = undefined;
+    try fixture.init();
+    defer fixture.deinit();
+    const gpa = testing.allocator;
+    var prng: std.Random.DefaultPrng = .init(0x5eed);
+    const random = prng.random();
+    const count = 60;
+    for ([_]store_module.Codec{ .raw, .zstd, .zstd_dict }) |codec| {
+        var records: std.ArrayList(u8) = .empty;
+        defer records.deinit(gpa);
+        var ends: [count]u64 = undefined;
+        for (&ends, 0..) |*end, seed| {
+            // Below, at and above the sizes where another way of reading begins.
+            const items: u64 = switch (random.uintLessThan(u32, 4)) {
+                0 => random.intRangeAtMost(u64, 1, 200),
+                1 => random.intRangeAtMost(u64, (128 << 10) - 20, (128 << 10) + 20),
+                2 => random.intRangeAtMost(u64, 60_000, 70_000),
+                else => random.intRangeAtMost(u64, 150_000, 400_000),
+            };
+            try records.appendSlice(gpa, std.mem.asBytes(&items));
+            fill(try records.addManyAsSlice(gpa, @intCast(items)), seed);
+            end.* = records.items.len;
+        }
+        var name_buffer: [32]u8 = undefined;
+        const name = try std.fmt.bufPrint(&name_buffer, "{t}", .{codec});
+        const build = try fixture.create(name, codec, 3);
+        try build.append(.{ .bytes = records.items.ptr, .ends = &ends, .record_bytes = 0, .count = count }, &fixture.fault);
+        try build.publish(false, &fixture.fault);
+        build.close();
+        for ([_]bool{ true, false }) |map_files| {
+            fixture.map_files = map_files;
+            const reader = try fixture.open(name);
+            defer reader.close();
+            for (0..12) |round| {
+                var ids: [24]u64 = undefined;
+                const asked = ids[0..if (round == 0) 1 else random.intRangeAtMost(usize, 1, ids.len)];
+                for (asked) |*id| id.* = random.uintLessThan(u64, count);
+                var offsets: [ids.len + 1]u64 = undefined;
+                var dims: [ids.len]u64 = undefined;
+                var target: HeapTarget = .{};
+                defer target.deinit();
+                const alloc: store_module.Alloc = .{ .context = &target, .call = HeapTarget.alloc };
+                try reader.gatherRagged(asked, .{ .ndim = 1, .dim_bytes = 8, .item_bytes = 1 }, 1 << 30, alloc, offsets[0 .. asked.len + 1], dims[0..asked.len], null, &fixture.fault);
+                for (asked, 0..) |id, i| {
+                    const from = (if (id == 0) 0 else ends[id - 1]) + 8;
+                    const expected = records.items[from..ends[id]];
+                    try testing.expectEqual(expected.len, dims[i]);
+                    try testing.expectEqualSlices(u8, expected, target.bytes[offsets[i]..offsets[i + 1]]);
+                }
+            }
+        }
+    }
+}
+
+/// Memory of exactly the size that was asked for, so that a write past it is found.
+const HeapTarget = struct {
+    bytes: []u8 = &.{},
+
+    fn alloc(context: ?*anyopaque, bytes: u64) callconv(.c) ?[*]u8 {
+        const target: *HeapTarget = @ptrCast(@alignCast(context));
+        std.debug.assert(target.bytes.len == 0); // Asked once.
+        target.bytes = testing.allocator.alloc(u8, @intCast(bytes)) catch return null;
+        return target.bytes.ptr;
+    }
+
+    fn deinit(target: *HeapTarget) void {
+        testing.allocator.free(target.bytes);
+    }
+};
+
+test "a build is invisible until published, discarded without, and never replaces" {
+    var fixture: Fixture = undefined;
+    try fixture.init();
+    defer fixture.deinit();
+    const spans: store_module.Spans = .{ .bytes = "abcdef", .ends = null, .record_bytes = 2, .count = 3 };
+
+    const dropped = try fixture.create("a", .raw, 4);
+    try dropped.append(spans, &fixture.fault);
+    dropped.close();
+    try testing.expectError(error.NotFound, fixture.open("a"));
+    try expectEntryCount(&fixture, 0);
+
+    const first = try fixture.create("a", .raw, 4);
+    try testing.expectError(error.Locked, fixture.create("a", .raw, 4));
+    try first.append(spans, &fixture.fault);
+    try fixture.tmp.dir.createDir(testing.io, "a", .default_dir); // Somebody takes the path meanwhile.
+    try testing.expectError(error.Exists, first.publish(false, &fixture.fault));
+    try testing.expectError(error.BuildFailed, first.publish(false, &fixture.fault));
+    first.close();
+    try testing.expectError(error.Exists, fixture.create("a", .raw, 4)); // Even an empty folder.
+    try expectEntryCount(&fixture, 1);
+    try testing.expectError(error.NotFound, fixture.open("a"));
+    try testing.expectError(error.NotFound, fixture.open("nowhere"));
+}
+
+test "what a killed build left is removed by the next" {
+    var fixture: Fixture = undefined;
+    try fixture.init();
+    defer fixture.deinit();
+    const io = testing.io;
+    for ([_][]const u8{ ".a.build-0123456789ab", ".a.build-ffffffffffff", ".a.build-000000000000" }, 0..) |sibling, files| {
+        const folder = try fixture.tmp.dir.createDirPathOpen(io, sibling, .{});
+        defer folder.close(io);
+        if (files >= 1) try folder.writeFile(io, .{ .sub_path = "meta.zr", .data = "" });
+        if (files >= 2) try folder.writeFile(io, .{ .sub_path = "data_0.zr", .data = "x" });
+    }
+    // Not siblings of "a": other names.
+    try fixture.tmp.dir.createDir(io, ".a.build-0123", .default_dir);
+    try fixture.tmp.dir.createDir(io, ".ab.build-0123456789ab", .default_dir);
+    const build = try fixture.create("a", .raw, 1);
+    try expectEntryCount(&fixture, 3);
+    build.close();
+    try expectEntryCount(&fixture, 2);
+}
+
+test "names up to the limit of the file system" {
+    var fixture: Fixture = undefined;
+    try fixture.init();
+    defer fixture.deinit();
+    const long: [120][2]u8 = @splat("ä".*);
+    const name = std.mem.sliceAsBytes(&long);
+    const build = try fixture.create(name, .raw, 1);
+    try build.append(.{ .bytes = "ab", .ends = null, .record_bytes = 1, .count = 2 }, &fixture.fault);
+    try build.publish(false, &fixture.fault);
+    build.close();
+    (try fixture.open(name)).close();
+    try expectEntryCount(&fixture, 1);
+}
+
+test "rewind forgets records and publish cuts their bytes" {
+    var fixture: Fixture = undefined;
+    try fixture.init();
+    defer fixture.deinit();
+    const build = try fixture.create("a", .raw, 2);
+    try build.append(.{ .bytes = "aabbcc", .ends = null, .record_bytes = 2, .count = 3 }, &fixture.fault);
+    build.mark();
+    try build.append(.{ .bytes = "ddeeffgg", .ends = null, .record_bytes = 2, .count = 4 }, &fixture.fault);
+    build.rewind();
+    try build.append(.{ .bytes = "zz", .ends = null, .record_bytes = 2, .count = 1 }, &fixture.fault);
+    try build.publish(false, &fixture.fault);
+    build.close();
+    const reader = try fixture.open("a");
+    defer reader.close();
+    try testing.expectEqual(@as(u64, 4), reader.info().record_count);
+    var target: [8]u8 = undefined;
+    try reader.gatherFixed(&.{ 0, 1, 2, 3 }, 2, &target, null, &fixture.fault);
+    try testing.expectEqualStrings("aabbcczz", &target);
+    const stat = try fixture.tmp.dir.statFile(testing.io, "a/data_1.zr", .{});
+    try testing.expectEqual(@as(u64, 4), stat.size);
+}
+
+test "the files of a build do not depend on the lanes" {
+    var fixture: Fixture = undefined;
+    try fixture.init();
+    defer fixture.deinit();
+    const gpa = testing.allocator;
+    const record_bytes = 40_000; // 13 to a chunk: several chunks for each shard
+    const count = 150;
+    const source = try gpa.alloc(u8, record_bytes * count);
+    defer gpa.free(source);
+    fill(source, 5);
+    var first: ?[]u8 = null;
+    defer if (first) |bytes| gpa.free(bytes);
+    for (0..4) |round| {
+        var name_buffer: [16]u8 = undefined;
+        const name = try std.fmt.bufPrint(&name_buffer, "r{d}", .{round});
+        const build = try fixture.create(name, .zstd, 2);
+        try build.append(.{ .bytes = source.ptr, .ends = null, .record_bytes = record_bytes, .count = count }, &fixture.fault);
+        try build.publish(false, &fixture.fault);
+        build.close();
+        var path_buffer: [64]u8 = undefined;
+        const path = try std.fmt.bufPrint(&path_buffer, "{s}/data_1.zr", .{name});
+        const bytes = try fixture.tmp.dir.readFileAlloc(testing.io, path, gpa, .limited(64 << 20));
+        if (first) |expected| {
+            defer gpa.free(bytes);
+            try testing.expectEqualSlices(u8, expected, bytes);
+        } else first = bytes;
+    }
+}
+
+test "a file cut under an open reader is an error that names it" {
+    var fixture: Fixture = undefined;
+    try fixture.init();
+    defer fixture.deinit();
+    const record_bytes = 3000; // 12 records: 18,000 bytes, several pages, in each of two shards
+    const source = try testing.allocator.alloc(u8, record_bytes * 12);
+    defer testing.allocator.free(source);
+    fill(source, 9);
+    var round: usize = 0;
+    for ([_]bool{ true, false }) |map_files| {
+        // Inside the last page (zeros without a signal), a page boundary, and nothing left.
+        for ([_]u64{ 17_999, 4096, 0 }) |cut| {
+            fixture.map_files = map_files;
+            var name_buffer: [32]u8 = undefined;
+            const name = try std.fmt.bufPrint(&name_buffer, "r{d}", .{round});
+            round += 1;
+            const build = try fixture.create(name, .raw, 2);
+            try build.append(.{ .bytes = source.ptr, .ends = null, .record_bytes = record_bytes, .count = 12 }, &fixture.fault);
+            try build.publish(false, &fixture.fault);
+            build.close();
+            const reader = try fixture.open(name);
+            defer reader.close();
+            var path_buffer: [64]u8 = undefined;
+            const file = try fixture.tmp.dir.openFile(testing.io, try std.fmt.bufPrint(&path_buffer, "{s}/data_1.zr", .{name}), .{ .mode = .read_write });
+            defer file.close(testing.io);
+            try file.setLength(testing.io, cut);
+            const target = try testing.allocator.alloc(u8, record_bytes * 12);
+            defer testing.allocator.free(target);
+            const ids: [12]u64 = .{ 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11 };
+            try testing.expectError(error.Malformed, reader.gatherFixed(&ids, record_bytes, target, null, &fixture.fault));
+            try testing.expectEqual(@as(u32, 1), fixture.fault.place.data);
+            // Intact records are still read, cut ones named.
+            try reader.gatherFixed(&.{ 0, 2, 4 }, record_bytes, target[0 .. 3 * record_bytes], null, &fixture.fault);
+            try testing.expectEqualSlices(u8, source[2 * record_bytes ..][0..record_bytes], target[record_bytes..][0..record_bytes]);
+            try testing.expectError(error.Malformed, reader.gatherFixed(&.{ 0, 11 }, record_bytes, target[0 .. 2 * record_bytes], null, &fixture.fault));
+            try testing.expectEqual(@as(?u64, 11), fixture.fault.record);
+            // A file that is whole again is read again.
+            try file.writePositionalAll(testing.io, source[11 * record_bytes ..][0..record_bytes], 5 * record_bytes);
+            try reader.gatherFixed(&.{11}, record_bytes, target[0..record_bytes], null, &fixture.fault);
+            try testing.expectEqualSlices(u8, source[11 * record_bytes ..][0..record_bytes], target[0..record_bytes]);
+        }
+    }
+}
+
+fn expectEntryCount(fixture: *Fixture, expected: usize) !void {
+    var entries = fixture.tmp.dir.iterate();
+    var count: usize = 0;
+    while (try entries.next(testing.io)) |_| count += 1;
+    try testing.expectEqual(expected, count);
+}
+
+const faulty_io = @import("testing/faulty_io.zig");
+
+/// One whole life: build, publish durably, open, read all. What it leaves or gives is checked by the caller.
+fn wholeLife(fixture: *Fixture, context: store_module.Context, path: []const u8, codec: store_module.Codec, source: []const u8) !void {
+    const record_bytes = 500;
+    const count = source.len / record_bytes;
+    const build = try Store.create(context, .{
+        .path = path,
+        .codec = codec,
+        .data_shards = 2,
+        .schema = "the schema",
+        .dict = if (codec == .zstd_dict) "common words of all records" else &.{},
+    }, &fixture.fault);
+    {
+        defer build.close();
+        try build.append(.{ .bytes = source.ptr, .ends = null, .record_bytes = record_bytes, .count = count / 2 }, &fixture.fault);
+        try build.append(.{ .bytes = source.ptr + count / 2 * record_bytes, .ends = null, .record_bytes = record_bytes, .count = count - count / 2 }, &fixture.fault);
+        try build.publish(true, &fixture.fault);
+    }
+    const reader = try Store.open(context, path, &fixture.fault);
+    defer reader.close();
+    const target = try testing.allocator.alloc(u8, source.len);
+    defer testing.allocator.free(target);
+    var ids: [40]u64 = undefined;
+    for (ids[0..count], 0..) |*id, i| id.* = i;
+    try reader.gatherFixed(ids[0..count], record_bytes, target, null, &fixture.fault);
+    try testing.expectEqualSlices(u8, source, target);
+}
+
+test "an error at every call to the disk: typed, named, nothing half built opens, the next build works" {
+    var fixture: Fixture = undefined;
+    try fixture.init();
+    defer fixture.deinit();
+    fixture.map_files = false; // Maps read past std.Io; their failures are map.zig's tests.
+    var source: [40 * 500]u8 = undefined;
+    fill(&source, 11);
+    var path_buffer: [512]u8 = undefined;
+    const path = fixture.path(&path_buffer, "sub/life");
+    var disk: faulty_io.Disk = undefined;
+    disk.init(testing.io);
+    var context = fixture.context();
+    context.io = disk.io();
+    for ([_]store_module.Codec{ .raw, .zstd_dict }) |codec| {
+        disk.arm(0, .none, false);
+        try wholeLife(&fixture, context, path, codec, &source);
+        const calls = disk.calls.load(.monotonic);
+        try testing.expect(calls > 20);
+        for (std.enums.values(faulty_io.Fault)) |kind| {
+            if (kind == .none) continue;
+            for ([_]bool{ false, true }) |lasting| {
+                for (0..calls) |at| {
+                    fixture.tmp.dir.deleteTree(testing.io, "sub") catch {};
+                    disk.arm(at, kind, lasting);
+                    const result = wholeLife(&fixture, context, path, codec, &source);
+                    disk.arm(0, .none, false);
+                    if (kind == .short) {
+                        try result; // Short transfers are the system's right and are carried on with.
+                        continue;
+                    }
+                    if (result) |_| {
+                        // Only a call whose failure does not matter (a lock where there are none).
+                    } else |err| {
+                        try testing.expect(err == error.InputOutput or err == error.Unsupported);
+                        try testing.expect(fixture.fault.message().len > 0);
+                        if (err == error.InputOutput) {
+                            try testing.expect(fixture.fault.os_code.len > 0);
+                            try testing.expect(fixture.fault.place != .none);
+                        }
+                    }
+                    // Whatever happened: at the path there is nothing, or everything.
+                    if (Store.open(context, path, &fixture.fault)) |reader| {
+                        defer reader.close();
+                        try testing.expectEqual(@as(u64, 40), reader.info().record_count);
+                    } else |err| {
+                        try testing.expectEqual(error.NotFound, err);
+                        try wholeLife(&fixture, context, path, codec, &source);
+                    }
+                }
+            }
+        }
+        fixture.tmp.dir.deleteTree(testing.io, "sub") catch {};
+    }
+}
+
+test "no memory at any allocation: typed, nothing leaks, nothing opens" {
+    var fixture: Fixture = undefined;
+    try fixture.init();
+    defer fixture.deinit();
+    fixture.map_files = false;
+    var source: [40 * 500]u8 = undefined;
+    fill(&source, 12);
+    var path_buffer: [512]u8 = undefined;
+    const path = fixture.path(&path_buffer, "life");
+    var disk: faulty_io.Disk = undefined;
+    disk.init(testing.io);
+    for ([_]store_module.Codec{ .raw, .zstd, .zstd_dict }) |codec| {
+        var allocation: usize = 0;
+        while (true) : (allocation += 1) {
+            fixture.tmp.dir.deleteTree(testing.io, "life") catch {};
+            var failing: testing.FailingAllocator = .init(testing.allocator, .{ .fail_index = allocation });
+            // One lane, so that the n-th allocation is the same every time; leases are made anew.
+            var pool: scratch.Pool = .init(testing.io, failing.allocator(), 0);
+            defer pool.deinit();
+            const alone = try std.heap.page_allocator.create(executor_module.Executor);
+            defer std.heap.page_allocator.destroy(alone);
+            alone.* = .init(testing.io, std.heap.page_allocator, 1);
+            const context: store_module.Context = .{ .io = disk.io(), .gpa = failing.allocator(), .executor = alone, .pool = &pool, .map_files = false };
+            const result = wholeLife(&fixture, context, path, codec, &source);
+            if (!failing.has_induced_failure) {
+                try result;
+                break;
+            }
+            try testing.expectError(error.OutOfMemory, result);
+            try testing.expect(fixture.fault.message().len > 0);
+        }
+        try testing.expect(allocation > 5);
+    }
+}
