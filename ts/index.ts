@@ -1,0 +1,36 @@
+/**
+ * loaderx: record containers for training data. Begin with {@link Dense} and {@link Ragged}.
+ *
+ * @packageDocumentation
+ */
+export { type DictSource, trainDict } from './dict.js';
+export type { DataOf, DType, NativeOf } from './dtype.js';
+export { type ErrorCode, type ErrorPlace, type ErrorRecord, LoaderxError } from './errors.js';
+export { type NdArray, ndarray, toNative } from './ndarray.js';
+export { Sampler, type SamplerMode, type SamplerOptions, type SamplerRecord } from './sampler.js';
+export type { Dialect } from './schema.js';
+export type {
+  CloseOptions,
+  Codec,
+  CodecOptions,
+  CreateOptions,
+  DenseBatch,
+  DenseReader,
+  DenseWriter,
+  GatherInto,
+  GatherNew,
+  GatherOptions,
+  OpenOptions,
+  PadOptions,
+  RaggedBatch,
+  RaggedInput,
+  RaggedReader,
+  RaggedWriter,
+  Reader,
+  Writer,
+} from './store/capability.js';
+export { Dense, type DenseCreateOptions, type DenseExpected } from './store/dense.js';
+export type { Ids } from './store/ids.js';
+export { open } from './store/open.js';
+export type { ContainerPath } from './store/path.js';
+export { Ragged, type RaggedCreateOptions, type RaggedExpected } from './store/ragged.js';

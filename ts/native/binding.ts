@@ -1,0 +1,162 @@
+/**
+ * The types of the addon's functions: what the N-API shim takes and gives.
+ *
+ * The shim converts and hands over; it decides nothing. Every argument was validated by the facade.
+ * Failures are thrown (or rejected with) as {@link NativeFailure}; `errors.ts` turns them into
+ * `LoaderxError`.
+ *
+ * Memory: a buffer given to an asynchronous function must stay private to the facade until the
+ * promise settles (user code must not be able to detach or resize it); the shim keeps it alive.
+ */
+
+/** Must equal `abiVersion()` of the addon, which is checked at load. */
+export const abiVersion = 1;
+
+declare const storeBrand: unique symbol;
+declare const samplerBrand: unique symbol;
+
+/** A native store, reader or build. Collecting it releases a reader and discards an unpublished build. */
+export interface StoreHandle {
+  readonly [storeBrand]: true;
+}
+
+/** A native sampler. Collecting it releases it. */
+export interface SamplerHandle {
+  readonly [samplerBrand]: true;
+}
+
+/** What the addon throws: an `Error` with the fields of `zr_error`. */
+export interface NativeFailure extends Error {
+  /** `ZR_*` of zrecord.h, negative. */
+  readonly status: number;
+  /** `ZR_FILE_*`: 0 none, 1 folder, 2 meta, 3 data (see `shard`), 4 dict. */
+  readonly fileKind: number;
+  readonly shard?: number;
+  /** A number while it is a safe integer, else a bigint. */
+  readonly record?: number | bigint;
+  readonly osCode?: string;
+}
+
+export interface StoreInfo {
+  readonly recordCount: bigint;
+  readonly storedBytes: bigint;
+  readonly dictBytes: bigint;
+  /** A copy. */
+  readonly schema: Uint8Array;
+  /** 0 raw, 1 zstd, 2 zstd_dict. */
+  readonly codec: number;
+  readonly dataShards: number;
+}
+
+export interface RaggedGeometry {
+  readonly ndim: number;
+  /** 8 in the 2.4 dialect, 4 in the 2.8 one. */
+  readonly dimBytes: 4 | 8;
+  readonly itemBytes: number;
+}
+
+export interface RaggedResult {
+  /** Holds the packed items from byte 0; may be longer than `payloadBytes`. */
+  readonly buffer: ArrayBuffer;
+  readonly payloadBytes: number;
+  /** In items, length + 1; Float64Array once a value passes 2^32 - 1. */
+  readonly offsets: Uint32Array | Float64Array;
+  /** length x ndim; Float64Array once a value passes 2^32 - 1. */
+  readonly dims: Uint32Array | Float64Array;
+}
+
+export interface Native {
+  abiVersion(): number;
+  laneCount(): number;
+  setLaneCount(count: number): void;
+
+  storeCreate(
+    path: string | Uint8Array,
+    codec: number,
+    dataShards: number,
+    schema: Uint8Array,
+    dict: Uint8Array | undefined,
+  ): StoreHandle;
+  storeOpen(path: string | Uint8Array): StoreHandle;
+  storeInfo(store: StoreHandle): StoreInfo;
+
+  /** `ends` undefined: fixed records of `recordBytes`; else record i ends at `ends[i]`. */
+  appendSync(
+    store: StoreHandle,
+    records: Uint8Array,
+    ends: BigUint64Array | undefined,
+    recordCount: number,
+    recordBytes: number,
+  ): void;
+  append(
+    store: StoreHandle,
+    records: Uint8Array,
+    ends: BigUint64Array | undefined,
+    recordCount: number,
+    recordBytes: number,
+  ): Promise<void>;
+  mark(store: StoreHandle): void;
+  rewind(store: StoreHandle): void;
+
+  publishSync(store: StoreHandle, durable: boolean): void;
+  publish(store: StoreHandle, durable: boolean): Promise<void>;
+
+  /** `cancel`: element 0 becomes non-zero to give up. */
+  gatherFixedSync(
+    store: StoreHandle,
+    ids: BigUint64Array,
+    recordBytes: number,
+    target: Uint8Array,
+  ): void;
+  gatherFixed(
+    store: StoreHandle,
+    ids: BigUint64Array,
+    recordBytes: number,
+    target: Uint8Array,
+    cancel: Uint32Array | undefined,
+  ): Promise<void>;
+  /** `spare`: a private buffer to fill when it is large enough; else memory is made. */
+  gatherRaggedSync(
+    store: StoreHandle,
+    ids: BigUint64Array,
+    geometry: RaggedGeometry,
+    payloadBytesMax: number,
+    spare: ArrayBuffer | undefined,
+  ): RaggedResult;
+  gatherRagged(
+    store: StoreHandle,
+    ids: BigUint64Array,
+    geometry: RaggedGeometry,
+    payloadBytesMax: number,
+    spare: ArrayBuffer | undefined,
+    cancel: Uint32Array | undefined,
+  ): Promise<RaggedResult>;
+  /** Logical bytes of each record (dimensions included), without reading payloads. */
+  logicalBytesSync(store: StoreHandle, ids: BigUint64Array): BigUint64Array;
+
+  /** Idempotent; wants no call in flight. */
+  closeSync(store: StoreHandle): void;
+
+  /** Samples back to back in `samples`, sample i has `sampleBytes[i]`. */
+  trainDict(
+    samples: Uint8Array,
+    sampleBytes: BigUint64Array,
+    dictBytesMax: number,
+  ): Promise<Uint8Array>;
+
+  /** mode 0 sequential, 1 iid, 2 cyclic; stream 24 or 28. */
+  samplerCreate(
+    length: bigint,
+    batchSize: bigint,
+    seed: bigint,
+    mode: number,
+    stream: number,
+  ): SamplerHandle;
+  samplerBatch(sampler: SamplerHandle): number;
+  samplerStep(sampler: SamplerHandle): bigint;
+  /** `ids` holds at least `samplerBatch` elements. */
+  samplerDraw(sampler: SamplerHandle, ids: BigUint64Array): void;
+  samplerSeekSync(sampler: SamplerHandle, step: bigint): void;
+  samplerSeek(sampler: SamplerHandle, step: bigint, cancel: Uint32Array | undefined): Promise<void>;
+  samplerClose(sampler: SamplerHandle): void;
+}

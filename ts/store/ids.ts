@@ -1,0 +1,147 @@
+/**
+ * Record ids on their way in: checked as a whole, then copied once into the u64 array that the
+ * native side reads. They are written as two 32-bit halves: `BigInt()` costs twenty times as much.
+ *
+ * The native side checks ids against the record count again, so memory that somebody else changes
+ * between check and copy can give an error and no more.
+ */
+import { typedArrayName } from '../dtype.js';
+import { ArgumentRangeError, ArgumentTypeError, show } from '../errors.js';
+
+/** Record ids: integers 0 .. length - 1, in any order, repeats allowed. Never from the end. */
+export type Ids = readonly number[] | Uint32Array | BigUint64Array;
+
+const word = 2 ** 32;
+
+/**
+ * A private copy of `ids`, all below `recordCount`.
+ *
+ * @throws TypeError for anything but the three kinds of list and for an element that is no integer;
+ *   RangeError OUT_OF_RANGE for an id that is not there. Nothing is allocated before either.
+ */
+export function idArray(ids: unknown, recordCount: number): BigUint64Array {
+  if (Array.isArray(ids)) {
+    const list: readonly unknown[] = ids;
+    for (let index = 0; index < list.length; index += 1) {
+      const id = list[index];
+      if (typeof id === 'number' && Number.isInteger(id) && id >= 0 && id < recordCount) continue;
+      checkedId(id, recordCount, `ids[${index}]`, 'ids');
+    }
+    return fromNumbers(list as readonly number[]);
+  }
+  const name = typedArrayName(ids);
+  if (name === 'Uint32Array') {
+    const list = ids as Uint32Array;
+    for (let index = 0; index < list.length; index += 1) {
+      if ((list[index] ?? 0) >= recordCount) throw outOfRange(list[index] ?? 0, recordCount, index);
+    }
+    return fromNumbers(list);
+  }
+  if (name === 'BigUint64Array') {
+    const list = ids as BigUint64Array;
+    const halves = new Uint32Array(list.buffer, list.byteOffset, list.length * 2);
+    for (let index = 0; index < list.length; index += 1) {
+      const id = (halves[index * 2 + 1] ?? 0) * word + (halves[index * 2] ?? 0);
+      if (id >= recordCount) throw outOfRange(list[index] ?? 0n, recordCount, index);
+    }
+    return new BigUint64Array(list);
+  }
+  throw new ArgumentTypeError(
+    'ids',
+    `ids must be an array of integers, a Uint32Array or a BigUint64Array, got ${show(ids)}`,
+  );
+}
+
+/** One id, checked; -0 is 0. `name` is what messages call it. */
+export function checkedId(id: unknown, recordCount: number, name: string, field: string): number {
+  if (typeof id !== 'number' || !Number.isInteger(id)) {
+    const hint = typeof id === 'bigint' ? ' (a list of bigints is a BigUint64Array)' : '';
+    throw new ArgumentTypeError(field, `${name} must be an integer, got ${show(id)}${hint}`);
+  }
+  if (id < 0 || id >= recordCount) {
+    throw new ArgumentRangeError(field, rangeText(name, id, recordCount), 'OUT_OF_RANGE', id);
+  }
+  return id + 0;
+}
+
+function outOfRange(id: number | bigint, recordCount: number, index: number): ArgumentRangeError {
+  const record = typeof id === 'bigint' && id <= Number.MAX_SAFE_INTEGER ? Number(id) : id;
+  const text = rangeText(`ids[${index}]`, id, recordCount);
+  return new ArgumentRangeError('ids', text, 'OUT_OF_RANGE', record);
+}
+
+function rangeText(name: string, id: number | bigint, recordCount: number): string {
+  const held = recordCount === 0 ? 'the container is empty' : `ids go from 0 to ${recordCount - 1}`;
+  return `${name} is ${id}, and ${held}${id < 0 ? ', never from the end' : ''}`;
+}
+
+function fromNumbers(list: readonly number[] | Uint32Array): BigUint64Array {
+  const halves = new Uint32Array(list.length * 2);
+  for (let index = 0; index < list.length; index += 1) {
+    const id = list[index] ?? 0;
+    halves[index * 2] = id;
+    if (id >= word) halves[index * 2 + 1] = Math.floor(id / word);
+  }
+  return new BigUint64Array(halves.buffer);
+}
+
+/** The ids `first`, `first + step`, … */
+export interface IdRange {
+  readonly first: number;
+  readonly step: number;
+  readonly count: number;
+}
+
+/** The ids of a range, as the native side reads them. */
+export function rangeArray({ first, step, count }: IdRange): BigUint64Array {
+  const halves = new Uint32Array(count * 2);
+  let id = first;
+  for (let index = 0; index < count; index += 1) {
+    halves[index * 2] = id;
+    if (id >= word) halves[index * 2 + 1] = Math.floor(id / word);
+    id += step;
+  }
+  return new BigUint64Array(halves.buffer);
+}
+
+/**
+ * What a slice selects, as Python's slices do: ends past the last record are clipped, a negative
+ * step goes down, and its omitted ends are the last record and the one before the first.
+ *
+ * @throws TypeError for a part that is no integer; RangeError for a negative start or end
+ *   (OUT_OF_RANGE: nothing counts from the end) and for step 0
+ */
+export function sliceRange(
+  recordCount: number,
+  start: unknown,
+  end: unknown,
+  step: unknown,
+): IdRange {
+  const stride = step === undefined ? 1 : integer(step, 'step');
+  if (stride === 0) throw new ArgumentRangeError('step', 'step must not be 0');
+  const goesUp = stride > 0;
+  const last = goesUp ? recordCount : recordCount - 1;
+  const from = start === undefined ? (goesUp ? 0 : last) : Math.min(position(start, 'start'), last);
+  const until = end === undefined ? (goesUp ? last : -1) : Math.min(position(end, 'end'), last);
+  const span = goesUp ? until - from : from - until;
+  return { first: from, step: stride, count: Math.max(0, Math.ceil(span / Math.abs(stride))) };
+}
+
+function integer(value: unknown, field: string): number {
+  if (typeof value !== 'number' || !Number.isInteger(value)) {
+    throw new ArgumentTypeError(field, `${field} must be an integer, got ${show(value)}`);
+  }
+  return value;
+}
+
+function position(value: unknown, field: string): number {
+  const at = integer(value, field);
+  if (at < 0) {
+    throw new ArgumentRangeError(
+      field,
+      `${field} must be 0 or more, got ${at}: nothing counts from the end`,
+      'OUT_OF_RANGE',
+    );
+  }
+  return at + 0;
+}

@@ -1,0 +1,184 @@
+/**
+ * Ragged records on their way in: packed as they are stored, window by window.
+ *
+ *     record   dims (ndim × u64 or u32, little-endian) │ items
+ *     window   record │ record │ …        ends: where each ends
+ *
+ * A window holds at most 32,768 records, as Python's does, and about 8 MiB; one record at least. It
+ * lies in memory that only the packer knows, because lanes read it while the next one is packed:
+ * two slabs take turns.
+ */
+import type { DTypeInfo } from '../dtype.js';
+import { ArgumentRangeError, show } from '../errors.js';
+import { arrayParts } from '../ndarray.js';
+import { recordBytesMax } from '../schema.js';
+import type { Window } from './append-queue.js';
+import { keep, take } from './memory.js';
+
+const windowRecordsMax = 32_768;
+const windowBytesMax = 8 * 1024 * 1024;
+const slabBytesMin = 64 * 1024;
+const endsMin = 256;
+
+/** A record, checked: its dimensions, and its items as bytes. */
+export interface RawRecord {
+  readonly dims: ArrayLike<number>;
+  /** Where the record's dimensions begin in `dims`. */
+  readonly dimsAt: number;
+  readonly bytes: Uint8Array;
+}
+
+export class RaggedPacker {
+  readonly #info: DTypeInfo;
+  readonly #ndim: number;
+  readonly #dimBytes: 4 | 8;
+  readonly #slabs: [Slab, Slab] = [new Slab(), new Slab()];
+  #slabIndex: 0 | 1 = 0;
+  #recordCount = 0;
+
+  constructor(info: DTypeInfo, ndim: number, dimBytes: 4 | 8) {
+    this.#info = info;
+    this.#ndim = ndim;
+    this.#dimBytes = dimBytes;
+  }
+
+  /** Records taken so far, over all windows. */
+  get recordCount(): number {
+    return this.#recordCount;
+  }
+
+  /**
+   * Checks what an iterable gave.
+   *
+   * @throws TypeError, RangeError for another dtype or rank, an empty record, or one over 2^31 bytes
+   */
+  checked(record: unknown): RawRecord {
+    const name = `records[${this.#recordCount}]`;
+    const { shape, bytes } = arrayParts(record, name, this.#info);
+    if (shape.length !== this.#ndim) {
+      throw new ArgumentRangeError(
+        name,
+        `${name} has shape ${show(shape)}, and records of ${this.#ndim} dimensions are appended here`,
+      );
+    }
+    if (bytes.byteLength === 0) {
+      throw new ArgumentRangeError(name, `${name} has shape ${show(shape)}: a record has an item`);
+    }
+    const raw = { dims: shape, dimsAt: 0, bytes };
+    this.assertRecordFits(raw);
+    return raw;
+  }
+
+  /** Throws RangeError TOO_LARGE for a record over 2^31 bytes, dimensions included. */
+  assertRecordFits(record: RawRecord): void {
+    const bytes = this.#packedBytes(record);
+    if (bytes <= recordBytesMax) return;
+    const name = `records[${this.#recordCount}]`;
+    throw new ArgumentRangeError(
+      name,
+      `${name} has ${bytes} bytes with its dimensions, and 2^31 is the most`,
+      'TOO_LARGE',
+    );
+  }
+
+  /** Whether the window must be taken before this record is added. */
+  isFullFor(record: RawRecord): boolean {
+    const slab = this.#slabs[this.#slabIndex];
+    if (slab.recordCount === 0) return false;
+    // Counted over the whole append, so that windows end where Python's do.
+    if (this.#recordCount % windowRecordsMax === 0) return true;
+    return slab.usedBytes + this.#packedBytes(record) > windowBytesMax;
+  }
+
+  add(record: RawRecord): void {
+    const slab = this.#slabs[this.#slabIndex];
+    slab.add(record, this.#ndim, this.#dimBytes);
+    this.#recordCount += 1;
+  }
+
+  /** The window so far, undefined when it is empty. The next one is packed in the other slab. */
+  takeWindow(): Window | undefined {
+    const slab = this.#slabs[this.#slabIndex];
+    if (slab.recordCount === 0) return undefined;
+    this.#slabIndex = this.#slabIndex === 0 ? 1 : 0;
+    this.#slabs[this.#slabIndex].clear();
+    return slab.window();
+  }
+
+  /** Gives the slabs' memory back. No window may be in flight. */
+  release(): void {
+    for (const slab of this.#slabs) slab.release();
+  }
+
+  #packedBytes(record: RawRecord): number {
+    return this.#ndim * this.#dimBytes + record.bytes.byteLength;
+  }
+}
+
+/** Growing memory for one window. */
+class Slab {
+  recordCount = 0;
+  usedBytes = 0;
+  #buffer = new ArrayBuffer(0);
+  #bytes = new Uint8Array(0);
+  #words = new DataView(new ArrayBuffer(0));
+  /** 64-bit ends as pairs of 32-bit halves; a window is far below 2^32 bytes. */
+  #ends = new Uint32Array(0);
+
+  add(record: RawRecord, ndim: number, dimBytes: 4 | 8): void {
+    const { dims, dimsAt, bytes } = record;
+    this.#reserve(this.usedBytes + ndim * dimBytes + bytes.byteLength);
+    let at = this.usedBytes;
+    for (let axis = 0; axis < ndim; axis += 1) {
+      // A dimension is at most 2^31, so the upper half of a u64 is zero.
+      this.#words.setUint32(at, dims[dimsAt + axis] ?? 0, true);
+      if (dimBytes === 8) this.#words.setUint32(at + 4, 0, true);
+      at += dimBytes;
+    }
+    this.#bytes.set(bytes, at);
+    this.usedBytes = at + bytes.byteLength;
+    if (this.recordCount * 2 === this.#ends.length) {
+      const longer = new Uint32Array(Math.max(endsMin * 2, this.#ends.length * 2));
+      longer.set(this.#ends);
+      this.#ends = longer;
+    }
+    this.#ends[this.recordCount * 2] = this.usedBytes;
+    this.recordCount += 1;
+  }
+
+  window(): Window {
+    return {
+      records: this.#bytes.subarray(0, this.usedBytes),
+      ends: new BigUint64Array(this.#ends.buffer, 0, this.recordCount),
+      recordCount: this.recordCount,
+      recordBytes: 0,
+    };
+  }
+
+  clear(): void {
+    this.recordCount = 0;
+    this.usedBytes = 0;
+  }
+
+  release(): void {
+    this.clear();
+    keep(this.#buffer);
+    this.#use(new ArrayBuffer(0));
+  }
+
+  #reserve(bytes: number): void {
+    if (bytes <= this.#buffer.byteLength) return;
+    // Doubled while small; one large record gets what it needs and no more.
+    const doubled = Math.max(slabBytesMin, Math.min(this.#buffer.byteLength * 2, windowBytesMax));
+    const larger = take(Math.max(doubled, bytes));
+    new Uint8Array(larger).set(this.#bytes.subarray(0, this.usedBytes));
+    keep(this.#buffer);
+    this.#use(larger);
+  }
+
+  #use(buffer: ArrayBuffer): void {
+    this.#buffer = buffer;
+    this.#bytes = new Uint8Array(buffer);
+    this.#words = new DataView(buffer);
+  }
+}

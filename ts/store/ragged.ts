@@ -1,0 +1,531 @@
+/**
+ * Containers whose records have shapes of their own, all of one rank.
+ *
+ * A batch is packed ({@link RaggedBatchView}): items of all records back to back, and where each lies.
+ */
+import { type DType, type DTypeInfo, dtypeOf } from '../dtype.js';
+import { ArgumentRangeError, ArgumentTypeError, show } from '../errors.js';
+import type { RaggedGeometry, RaggedResult } from '../native/binding.js';
+import type { NdArray } from '../ndarray.js';
+import { dimBytesOf, type RaggedSchema } from '../schema.js';
+import type { Turn } from './append-queue.js';
+import type {
+  CreateOptions,
+  OpenOptions,
+  RaggedBatch,
+  RaggedInput,
+  RaggedReader,
+  RaggedWriter,
+} from './capability.js';
+import { createStore, type OpenedStore, openStore, schemaError } from './container.js';
+import type { Handle } from './handle.js';
+import { keep, takeSpare } from './memory.js';
+import {
+  batchBytesMaxOf,
+  type CreateSettings,
+  createFields,
+  createSettings,
+  knownFields,
+  ndimOf,
+} from './options.js';
+import { type ContainerPath, locate } from './path.js';
+import { RaggedPacker, type RawRecord } from './ragged-pack.js';
+import { type Packed, RaggedBatchView, shapeAt, valuesOf } from './ragged-views.js';
+import { type CancelWord, StoreReader } from './reader.js';
+import { StoreWriter } from './writer.js';
+
+/** What a new ragged container holds. */
+export type RaggedCreateOptions<D extends DType> = CreateOptions & {
+  readonly dtype: D;
+  /** Dimensions of each record, 1 .. 64. */
+  readonly ndim: number;
+};
+
+/** What an opened ragged container is expected to hold. */
+export interface RaggedExpected<D extends DType> extends OpenOptions {
+  readonly dtype?: D | undefined;
+  readonly ndim?: number | undefined;
+}
+
+/** Containers whose records have shapes of their own, all of one rank. */
+export const Ragged = {
+  /**
+   * Begins a build at `path`, whose parents are made. Nothing can be opened there before the
+   * writer's `close` has resolved.
+   *
+   * @throws TypeError, RangeError for options that cannot be; LoaderxError EXISTS when anything is at
+   *   the path, LOCKED when a live writer builds there, DICTIONARY, IO, UNSUPPORTED
+   */
+  create<D extends DType>(path: ContainerPath, options: RaggedCreateOptions<D>): RaggedWriter<D> {
+    const location = locate(path);
+    const fields = knownFields(options, [...createFields, 'ndim']);
+    const dtype = dtypeOf(fields.dtype as D);
+    const ndim = ndimOf(fields.ndim);
+    const settings = createSettings(fields, dtype);
+    const schema: RaggedSchema = { kind: 'ragged', dialect: settings.dialect, dtype, ndim };
+    const handle = createStore(location, settings, schema);
+    return new RaggedStoreWriter(handle, settings, dtype, ndim);
+  },
+
+  /**
+   * Opens a published ragged container.
+   *
+   * @param expected refuse the container unless it holds this
+   * @throws LoaderxError SCHEMA when it holds something else, or is dense; NOT_FOUND, NOT_PUBLISHED,
+   *   LOCKED, MALFORMED, DICTIONARY, IO, UNSUPPORTED
+   */
+  open<D extends DType = DType>(
+    path: ContainerPath,
+    expected?: RaggedExpected<D>,
+  ): RaggedReader<D> {
+    const fields = knownFields(expected, ['dtype', 'ndim', 'maxBatchBytes']);
+    const dtype = fields.dtype === undefined ? undefined : dtypeOf(fields.dtype);
+    const ndim = fields.ndim === undefined ? undefined : ndimOf(fields.ndim);
+    const batchBytesMax = batchBytesMaxOf(fields.maxBatchBytes);
+    const opened = openStore(path);
+    try {
+      // What is expected was compared with what is there, so D is what the container holds.
+      return raggedReader(opened, batchBytesMax, dtype, ndim) as unknown as RaggedReader<D>;
+    } catch (error) {
+      opened.handle.closeSync();
+      throw error;
+    }
+  },
+} as const;
+
+/** A reader of an opened container. Throws SCHEMA when it holds something else than expected. */
+export function raggedReader(
+  opened: OpenedStore,
+  batchBytesMax: number,
+  dtype?: DTypeInfo,
+  ndim?: number,
+): RaggedReader {
+  const { schema } = opened;
+  const { path } = opened.handle;
+  if (schema.kind !== 'ragged') {
+    throw schemaError(path, 'kind', 'holds dense records: open it with Dense.open or open');
+  }
+  if (dtype !== undefined && dtype.name !== schema.dtype.name) {
+    throw schemaError(
+      path,
+      'dtype',
+      `holds ${show(schema.dtype.name)}, expected were ${show(dtype.name)}`,
+    );
+  }
+  if (ndim !== undefined && ndim !== schema.ndim) {
+    throw schemaError(
+      path,
+      'ndim',
+      `holds records of ${schema.ndim} dimensions, expected were ${ndim}`,
+    );
+  }
+  return new RaggedStoreReader(opened, schema, batchBytesMax);
+}
+
+/**
+ * Names the method of a ragged reader that tells records' payload bytes without reading them. It is
+ * a symbol because it is for this package's own rooms.
+ */
+export const payloadBytesOf = Symbol('loaderx.payloadBytesOf');
+
+class RaggedStoreReader<D extends DType>
+  extends StoreReader<D, RaggedBatch<D>, NdArray<D>, RaggedBatch<D>>
+  implements RaggedReader<D>
+{
+  readonly kind = 'ragged';
+  readonly ndim: number;
+  readonly #info: DTypeInfo<D>;
+  readonly #geometry: RaggedGeometry;
+  /** Payload of the largest batch so far: what to look for in kept memory. */
+  #payloadBytesSeen = 0;
+
+  constructor(opened: OpenedStore, schema: RaggedSchema, batchBytesMax: number) {
+    const info = schema.dtype as DTypeInfo<D>;
+    super(opened, info, batchBytesMax, info.itemBytes);
+    this.ndim = schema.ndim;
+    this.#info = info;
+    this.#geometry = {
+      ndim: schema.ndim,
+      dimBytes: dimBytesOf(schema.dialect),
+      itemBytes: info.itemBytes,
+    };
+  }
+
+  protected gatherListSync(ids: BigUint64Array, out: unknown): RaggedBatch<D> {
+    const batch = out === undefined ? undefined : this.#checkedOut(out);
+    const spare = this.#beginFill(batch);
+    let result: RaggedResult;
+    try {
+      result = this.#readSync(ids, spare);
+    } catch (error) {
+      if (spare !== undefined) keep(spare);
+      batch?.endFill(undefined);
+      throw error;
+    }
+    return this.#finish(result, spare, batch);
+  }
+
+  protected async gatherList(
+    ids: BigUint64Array,
+    out: unknown,
+    cancel: CancelWord,
+  ): Promise<RaggedBatch<D>> {
+    const batch = out === undefined ? undefined : this.#checkedOut(out);
+    const spare = this.#beginFill(batch);
+    let result: RaggedResult;
+    try {
+      result =
+        ids.length === 0
+          ? emptyResult()
+          : await this.handle.start((native, store) =>
+              native.gatherRagged(store, ids, this.#geometry, this.batchBytesMax, spare, cancel),
+            );
+    } catch (error) {
+      if (spare !== undefined) keep(spare);
+      batch?.endFill(undefined);
+      throw error;
+    }
+    return this.#finish(result, spare, batch);
+  }
+
+  protected one(ids: BigUint64Array): NdArray<D> {
+    const result = this.#readSync(ids, undefined);
+    return {
+      dtype: this.dtype,
+      shape: shapeAt(result.dims, this.ndim, 0),
+      data: valuesOf(this.#info, result),
+    };
+  }
+
+  /** Bytes of each record's items. `ids` are below `length`. */
+  [payloadBytesOf](ids: BigUint64Array): number[] {
+    this.handle.assertOpen();
+    const headerBytes = this.#geometry.ndim * this.#geometry.dimBytes;
+    const logical = this.handle.call((native, store) => native.logicalBytesSync(store, ids));
+    return Array.from(logical, (bytes) => Math.max(0, Number(bytes) - headerBytes));
+  }
+
+  #readSync(ids: BigUint64Array, spare: ArrayBuffer | undefined): RaggedResult {
+    if (ids.length === 0) return emptyResult();
+    return this.handle.call((native, store) =>
+      native.gatherRaggedSync(store, ids, this.#geometry, this.batchBytesMax, spare),
+    );
+  }
+
+  #checkedOut(out: unknown): RaggedBatchView<D> {
+    if (!(out instanceof RaggedBatchView)) {
+      throw new ArgumentTypeError(
+        'out',
+        `out must be a batch of a ragged reader, got ${show(out)}`,
+      );
+    }
+    if (out.dtype !== this.dtype || out.ndim !== this.ndim) {
+      throw new ArgumentTypeError(
+        'out',
+        `out holds ${show(out.dtype)} of ${out.ndim} dimensions, and the container ${show(this.dtype)} of ${this.ndim}`,
+      );
+    }
+    return out as RaggedBatchView<D>;
+  }
+
+  #beginFill(batch: RaggedBatchView<D> | undefined): ArrayBuffer | undefined {
+    return batch?.beginFill() ?? takeSpare(this.#payloadBytesSeen);
+  }
+
+  /** A spare buffer that was too small is let go: kept ones grow to what batches need. */
+  #finish(
+    result: RaggedResult,
+    spare: ArrayBuffer | undefined,
+    batch: RaggedBatchView<D> | undefined,
+  ): RaggedBatch<D> {
+    this.#payloadBytesSeen = Math.max(this.#payloadBytesSeen, result.payloadBytes);
+    if (spare !== undefined && spare !== result.buffer && result.payloadBytes === 0) keep(spare);
+    const packed: Packed = result;
+    if (batch === undefined) return new RaggedBatchView(this.#info, this.ndim, packed);
+    batch.endFill(packed);
+    return batch;
+  }
+}
+
+function emptyResult(): RaggedResult {
+  return {
+    buffer: new ArrayBuffer(0),
+    payloadBytes: 0,
+    offsets: new Uint32Array(1),
+    dims: new Uint32Array(0),
+  };
+}
+
+class RaggedStoreWriter<D extends DType> extends StoreWriter<D> implements RaggedWriter<D> {
+  readonly kind = 'ragged';
+  readonly ndim: number;
+  readonly #info: DTypeInfo;
+
+  constructor(handle: Handle, settings: CreateSettings, dtype: DTypeInfo<D>, ndim: number) {
+    super(handle, settings, dtype);
+    this.ndim = ndim;
+    this.#info = dtype;
+  }
+
+  async append(records: RaggedInput<D>): Promise<void> {
+    this.queue.assertAccepts();
+    if (records instanceof RaggedBatchView) {
+      this.#assertMatches(records);
+      await this.queue.append((turn) => this.#appendBatch(turn, records));
+      return;
+    }
+    const source = recordSource(records);
+    await this.queue.append((turn) => this.#appendRecords(turn, source));
+  }
+
+  appendSync(records: Iterable<NdArray<D>> | RaggedBatch<D>): void {
+    this.queue.assertAccepts();
+    if (records instanceof RaggedBatchView) {
+      this.#assertMatches(records);
+      this.queue.appendSync((turn) => this.#appendBatchSync(turn, records));
+      return;
+    }
+    const source = recordSource(records);
+    if (source.isAsync) {
+      throw new ArgumentTypeError(
+        'records',
+        'records is an async iterable, which appendSync cannot wait for: use append',
+      );
+    }
+    this.queue.appendSync((turn) => this.#appendRecordsSync(turn, source));
+  }
+
+  async #appendRecords(turn: Turn, source: RecordSource): Promise<number> {
+    const packer = this.#packer();
+    const steps = new Steps(source);
+    try {
+      turn.pull(() => steps.open());
+      for (;;) {
+        const step = source.isAsync
+          ? await turn.pullAsync(() => steps.nextAsync())
+          : turn.pull(() => steps.next());
+        if (step.done) break;
+        const record = packer.checked(step.value);
+        if (packer.isFullFor(record)) await putWindow(turn, packer);
+        packer.add(record);
+      }
+      assertSome(packer.recordCount);
+      await putWindow(turn, packer);
+      return packer.recordCount;
+    } catch (error) {
+      // As a `for` loop that is left early; what that throws does not hide the reason.
+      if (source.isAsync) await turn.leave(() => steps.leaveAsync());
+      else steps.leave();
+      throw error;
+    } finally {
+      await turn.settleQuietly();
+      packer.release();
+    }
+  }
+
+  #appendRecordsSync(turn: Turn, source: RecordSource): number {
+    const packer = this.#packer();
+    const steps = new Steps(source);
+    try {
+      turn.pull(() => steps.open());
+      for (;;) {
+        const step = turn.pull(() => steps.next());
+        if (step.done) break;
+        const record = packer.checked(step.value);
+        if (packer.isFullFor(record)) putWindowSync(turn, packer);
+        packer.add(record);
+      }
+      assertSome(packer.recordCount);
+      putWindowSync(turn, packer);
+      return packer.recordCount;
+    } catch (error) {
+      steps.leave();
+      throw error;
+    } finally {
+      packer.release();
+    }
+  }
+
+  async #appendBatch(turn: Turn, batch: RaggedBatchView<DType>): Promise<number> {
+    const packer = this.#packer();
+    try {
+      for (const record of rawRecords(batch)) {
+        if (packer.isFullFor(record)) {
+          await putWindow(turn, packer);
+          // Lanes worked meanwhile, and so did the caller.
+          if (record.bytes.byteLength === 0) throw batchGone();
+        }
+        packer.assertRecordFits(record);
+        packer.add(record);
+      }
+      await putWindow(turn, packer);
+      return packer.recordCount;
+    } finally {
+      await turn.settleQuietly();
+      packer.release();
+    }
+  }
+
+  #appendBatchSync(turn: Turn, batch: RaggedBatchView<DType>): number {
+    const packer = this.#packer();
+    try {
+      for (const record of rawRecords(batch)) {
+        if (packer.isFullFor(record)) putWindowSync(turn, packer);
+        packer.assertRecordFits(record);
+        packer.add(record);
+      }
+      putWindowSync(turn, packer);
+      return packer.recordCount;
+    } finally {
+      packer.release();
+    }
+  }
+
+  #packer(): RaggedPacker {
+    return new RaggedPacker(this.#info, this.ndim, dimBytesOf(this.dialect));
+  }
+
+  #assertMatches(batch: RaggedBatchView<DType>): void {
+    batch.assertReady();
+    if (batch.dtype !== this.dtype || batch.ndim !== this.ndim) {
+      throw new ArgumentTypeError(
+        'records',
+        `the batch holds ${show(batch.dtype)} of ${batch.ndim} dimensions, and the container ${show(this.dtype)} of ${this.ndim}: nothing is converted`,
+      );
+    }
+    assertSome(batch.length);
+  }
+}
+
+function assertSome(recordCount: number): void {
+  if (recordCount === 0) throw new ArgumentRangeError('records', 'records has no record');
+}
+
+function batchGone(): ArgumentRangeError {
+  return new ArgumentRangeError(
+    'records',
+    'the batch was disposed or filled anew while it was appended: nothing of it was kept',
+  );
+}
+
+async function putWindow(turn: Turn, packer: RaggedPacker): Promise<void> {
+  const window = packer.takeWindow();
+  if (window !== undefined) await turn.put(window);
+}
+
+function putWindowSync(turn: Turn, packer: RaggedPacker): void {
+  const window = packer.takeWindow();
+  if (window !== undefined) turn.putSync(window);
+}
+
+/** The records of a batch, as bytes. Throws RangeError when the batch loses its memory midway. */
+function* rawRecords(batch: RaggedBatchView<DType>): Generator<RawRecord, void, undefined> {
+  const { values, offsets, dims, ndim, length } = batch;
+  const elementBytes = values.BYTES_PER_ELEMENT;
+  const bytes = new Uint8Array(values.buffer, values.byteOffset, values.byteLength);
+  const whole = bytes.byteLength;
+  for (let index = 0; index < length; index += 1) {
+    if (bytes.byteLength !== whole) throw batchGone();
+    const start = (offsets[index] ?? 0) * elementBytes;
+    const end = (offsets[index + 1] ?? 0) * elementBytes;
+    yield { dims, dimsAt: index * ndim, bytes: bytes.subarray(start, end) };
+  }
+}
+
+interface RecordSource {
+  readonly isAsync: boolean;
+  /** Calls the caller's `[Symbol.iterator]` or `[Symbol.asyncIterator]`. */
+  readonly open: () => unknown;
+}
+
+function recordSource(records: unknown): RecordSource {
+  if ((typeof records === 'object' || typeof records === 'function') && records !== null) {
+    const source = records as Partial<AsyncIterable<unknown> & Iterable<unknown>>;
+    const openAsync = source[Symbol.asyncIterator];
+    if (typeof openAsync === 'function') {
+      return { isAsync: true, open: () => openAsync.call(source) };
+    }
+    const open = source[Symbol.iterator];
+    if (typeof open === 'function') return { isAsync: false, open: () => open.call(source) };
+  }
+  const isArray = typeof records === 'object' && records !== null && 'dtype' in records;
+  const hint = isArray ? ': one record is a list of one' : '';
+  throw new ArgumentTypeError(
+    'records',
+    `records must be an iterable of arrays {dtype, shape, data}, got ${show(records)}${hint}`,
+  );
+}
+
+interface Step {
+  readonly done: boolean;
+  readonly value: unknown;
+}
+
+interface AnyIterator {
+  next(): unknown;
+  return?(): unknown;
+}
+
+/** One pass over a caller's iterable, step by step, without trusting what it returns. */
+class Steps {
+  readonly #source: RecordSource;
+  /** Set while the iterable is owed a `return()`. */
+  #iterator: AnyIterator | undefined;
+
+  constructor(source: RecordSource) {
+    this.#source = source;
+  }
+
+  open(): void {
+    this.#iterator = objectOf(this.#source.open(), 'iterator') as AnyIterator;
+  }
+
+  next(): Step {
+    const iterator = this.#iterator;
+    // An iterable that throws or ends is owed nothing more.
+    this.#iterator = undefined;
+    if (iterator === undefined) return { done: true, value: undefined };
+    const step = stepOf(iterator.next());
+    if (!step.done) this.#iterator = iterator;
+    return step;
+  }
+
+  async nextAsync(): Promise<Step> {
+    const iterator = this.#iterator;
+    if (iterator === undefined) return { done: true, value: undefined };
+    try {
+      const step = stepOf(await iterator.next());
+      if (step.done) this.#iterator = undefined;
+      return step;
+    } catch (error) {
+      this.#iterator = undefined;
+      throw error;
+    }
+  }
+
+  /** Tells the iterable that no more is wanted. What it throws is ignored. */
+  leave(): void {
+    try {
+      this.#iterator?.return?.();
+    } catch {
+      // The reason for leaving is what counts.
+    }
+  }
+
+  async leaveAsync(): Promise<void> {
+    await this.#iterator?.return?.();
+  }
+}
+
+function stepOf(result: unknown): Step {
+  const { done, value } = objectOf(result, 'iterator result') as Partial<Step>;
+  return { done: Boolean(done), value };
+}
+
+function objectOf(value: unknown, what: string): object {
+  if (typeof value === 'object' && value !== null) return value;
+  throw new ArgumentTypeError(
+    'records',
+    `the ${what} of records must be an object, got ${show(value)}`,
+  );
+}
