@@ -109,9 +109,9 @@ const zstd_flags = [_][]const u8{
 
 /// What the tests may be built with besides: one at a time.
 const Sanitizers = struct {
-    thread: bool,
-    undefined_c: bool,
-    valgrind: bool,
+    thread: bool = false,
+    undefined_c: bool = false,
+    valgrind: bool = false,
 };
 
 pub fn build(b: *std.Build) void {
@@ -167,8 +167,8 @@ fn addTests(
             .target = target,
             .optimize = optimize,
             .link_libc = true,
-            .sanitize_thread = sanitizers.thread,
-            .valgrind = sanitizers.valgrind,
+            .sanitize_thread = if (sanitizers.thread) true else null,
+            .valgrind = if (sanitizers.valgrind) true else null,
         });
         module.linkLibrary(zstd);
         const tests = b.addTest(.{
@@ -236,7 +236,6 @@ fn addon(
             .strip = strip,
         }),
     });
-
     dropUnused(core);
 
     const shim = b.createModule(.{
@@ -255,7 +254,7 @@ fn addon(
     shim.addIncludePath(sources.node_addon_api);
     shim.addCSourceFiles(.{ .root = b.path("zig-src/napi"), .files = &shim_files, .flags = &shim_flags });
     shim.linkLibrary(core);
-    shim.linkLibrary(zstdLibrary(b, sources, target, null));
+    shim.linkLibrary(zstdLibrary(b, sources, target, .{}));
 
     const library = b.addLibrary(.{ .name = "loaderx", .linkage = .dynamic, .root_module = shim });
     library.linker_allow_shlib_undefined = true; // napi_* come from the process that loads it
@@ -269,17 +268,16 @@ fn zstdLibrary(
     b: *std.Build,
     sources: Sources,
     target: std.Build.ResolvedTarget,
-    sanitizers: ?Sanitizers,
+    sanitizers: Sanitizers,
 ) *std.Build.Step.Compile {
-    const undefined_c = if (sanitizers) |s| s.undefined_c else false;
     const module = b.createModule(.{
         .target = target,
         .optimize = .fast,
         .link_libc = true,
         .pic = true,
         .strip = true,
-        .sanitize_c = if (undefined_c) .full else .off,
-        .sanitize_thread = if (sanitizers) |s| s.thread else null,
+        .sanitize_c = if (sanitizers.undefined_c) .full else .off,
+        .sanitize_thread = if (sanitizers.thread) true else null,
     });
     module.addCSourceFiles(.{ .root = sources.zstd, .files = &zstd_files, .flags = &zstd_flags });
     // The assembly is for the System V calling convention; elsewhere the C loops do the same.

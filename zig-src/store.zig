@@ -35,6 +35,7 @@ pub const Spans = plan.Spans;
 pub const Cancel = gather_module.Cancel;
 pub const Alloc = gather_module.Alloc;
 pub const RaggedGeometry = gather_module.RaggedGeometry;
+pub const Pool = scratch.Pool;
 pub const record_bytes_max = format.record_bytes_max;
 
 /// Renaming a folder with open files in it fails on Windows, so there they are closed first.
@@ -169,6 +170,7 @@ pub const Store = struct {
     pub fn append(store: *Store, spans: Spans, fault: *Fault) Error!void {
         const build = &store.build.?;
         if (build.failed) return failedBefore(fault);
+        if (build.state != .building) return fault.fail(error.BuildFailed, .none, "the container is published; nothing is appended to it any more", .{});
         append_module.append(&store.volume, spans, fault) catch |err| {
             build.failed = true;
             return err;

@@ -47,7 +47,7 @@ const rooms = [_]Room{
     room("store/gather.zig", &.{ "std", "fault.zig", "store/format.zig", "store/plan.zig", "store/codec.zig", "store/copy.zig", "store/map.zig", "store/scratch.zig", "store/volume.zig" }),
     // The front of the core, and its one door.
     room("store.zig", &.{ "std", "builtin", "fault.zig", "executor.zig", "store/format.zig", "store/plan.zig", "store/codec.zig", "store/map.zig", "store/scratch.zig", "store/volume.zig", "store/append.zig", "store/gather.zig" }),
-    room("capi/exports.zig", &.{ "std", "builtin", "fault.zig", "buffer.zig", "executor.zig", "topology.zig", "sampler.zig", "dict.zig", "store/scratch.zig", "store.zig" }),
+    room("capi/exports.zig", &.{ "std", "builtin", "fault.zig", "buffer.zig", "executor.zig", "topology.zig", "sampler.zig", "dict.zig", "store.zig" }),
     room("root.zig", &.{ "std", "capi/exports.zig" }),
     // Outside the door: sees the header, not the core.
     room("napi/win_napi.zig", &.{ "std", "builtin", "node_api_def" }),

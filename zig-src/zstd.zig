@@ -7,7 +7,6 @@ pub const CCtx = opaque {};
 pub const DCtx = opaque {};
 pub const CDict = opaque {};
 pub const DDict = opaque {};
-const CCtxParams = opaque {};
 
 /// Gives zstd memory from an allocator of ours. Must stay where it is while anything made with it lives.
 pub const Memory = struct {
@@ -73,10 +72,7 @@ extern fn ZSTD_CCtx_refCDict(*CCtx, ?*const CDict) usize;
 extern fn ZSTD_compress2(*CCtx, [*]u8, usize, [*]const u8, usize) usize;
 extern fn ZSTD_decompressDCtx(*DCtx, [*]u8, usize, [*]const u8, usize) usize;
 extern fn ZSTD_decompress_usingDDict(*DCtx, [*]u8, usize, [*]const u8, usize, *const DDict) usize;
-extern fn ZSTD_createCCtxParams() ?*CCtxParams;
-extern fn ZSTD_freeCCtxParams(?*CCtxParams) usize;
-extern fn ZSTD_CCtxParams_init(*CCtxParams, c_int) usize;
-extern fn ZSTD_createCDict_advanced2([*]const u8, usize, c_uint, c_uint, *const CCtxParams, CustomMem) ?*CDict;
+extern fn ZSTD_createCDict_byReference([*]const u8, usize, c_int) ?*CDict;
 extern fn ZSTD_freeCDict(?*CDict) usize;
 extern fn ZSTD_createDDict_advanced([*]const u8, usize, c_uint, c_uint, CustomMem) ?*DDict;
 extern fn ZSTD_freeDDict(?*DDict) usize;
@@ -113,12 +109,11 @@ pub fn freeDecompressor(context: *DCtx) void {
     _ = ZSTD_freeDCtx(context);
 }
 
-/// The same parameters, so the same frames, as ZSTD_createCDict at this level. Borrows `dict`.
-pub fn createCompressionDict(memory: *Memory, dict: []const u8) error{OutOfMemory}!*CDict {
-    const params = ZSTD_createCCtxParams() orelse return error.OutOfMemory;
-    defer _ = ZSTD_freeCCtxParams(params);
-    if (ZSTD_isError(ZSTD_CCtxParams_init(params, level)) != 0) return error.OutOfMemory;
-    return ZSTD_createCDict_advanced2(dict.ptr, dict.len, load_by_reference, content_auto, params, memory.custom()) orelse error.OutOfMemory;
+/// Borrows `dict`. Not from an allocator of ours: a CDict that is made with one has no level, which
+/// zstd takes for "use its parameters for records of any size", and then records of 128 KiB and more
+/// get other frames than the original's.
+pub fn createCompressionDict(dict: []const u8) error{OutOfMemory}!*CDict {
+    return ZSTD_createCDict_byReference(dict.ptr, dict.len, level) orelse error.OutOfMemory;
 }
 
 pub fn freeCompressionDict(dict: *CDict) void {

@@ -7,7 +7,6 @@ const std = @import("std");
 const builtin = @import("builtin");
 const Io = std.Io;
 const store_module = @import("../store.zig");
-const scratch = @import("../store/scratch.zig");
 const executor_module = @import("../executor.zig");
 const topology = @import("../topology.zig");
 const dict = @import("../dict.zig");
@@ -107,7 +106,7 @@ fn report(err: Error, fault: *const Fault, error_out: ?*CError) i32 {
 
 const Process = struct {
     executor: executor_module.Executor,
-    pool: scratch.Pool,
+    pool: store_module.Pool,
 
     var instance: Process = undefined;
     var state: std.atomic.Value(State) = .init(.none);

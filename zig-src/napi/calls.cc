@@ -10,17 +10,12 @@ namespace loaderx {
 
 namespace {
 
-constexpr uint64_t kSafeIntegerMax = (uint64_t{1} << 53) - 1;
 constexpr uint64_t kSchemaBytesMax = 2040;
 constexpr uint64_t kShardsMax = 255;
 constexpr uint64_t kLanesMax = 1024;
-constexpr uint64_t kRecordBytesMax = uint64_t{1} << 31;
-/* An ArrayBuffer over native memory is freed by a finalizer in a later turn of the event loop;
- * copying less than this is cheaper. */
-constexpr uint64_t kExternalBytesMin = 64u << 10;
-/* The largest Buffer of Node 20, in whose terms it makes external ArrayBuffers. A larger payload is
- * copied. */
-constexpr uint64_t kExternalBytesMax = uint64_t{4} << 30;
+/* Below, a ragged payload is copied on the JS thread; from here on that would hold up the event
+ * loop longer than a second trip to a lane does. */
+constexpr uint64_t kCopiedBytesMax = 64u << 10;
 
 Napi::Value Return(const Napi::CallbackInfo &info, napi_value value) {
     return Napi::Value(info.Env(), value);
@@ -55,8 +50,9 @@ struct AppendCall {
     uint64_t record_bytes;
 
     zr_status Run(zr_error *error) const {
-        return zr_store_append(build->store(), records.data, ends.js == nullptr ? nullptr : ends.data,
-                               record_count, record_bytes, error);
+        return zr_store_append(build->store(), records.data,
+                               ends.js == nullptr ? nullptr : ends.data, record_count, record_bytes,
+                               error);
     }
 };
 
@@ -147,7 +143,8 @@ struct RaggedCall {
     /* The spare buffer's memory when it will do, else nullptr. */
     uint8_t *SpareFor(uint64_t payload_bytes) const {
         const bool aligned = reinterpret_cast<uintptr_t>(spare.data) % 16 == 0;
-        return spare.js != nullptr && aligned && payload_bytes <= spare.count ? spare.data : nullptr;
+        const bool enough = spare.js != nullptr && payload_bytes <= spare.count;
+        return aligned && enough ? spare.data : nullptr;
     }
 };
 
@@ -161,7 +158,8 @@ RaggedCall UnwrapRagged(Args &args) {
     return call;
 }
 
-/* What a ragged gather writes beside the items, as the core counts: offsets in bytes. */
+/* What a ragged gather writes beside the items, as the core counts: offsets in bytes. Made by the
+ * first Gather, written by each. */
 class RaggedTable {
   public:
     RaggedTable() = default;
@@ -172,9 +170,11 @@ class RaggedTable {
     zr_status Gather(const RaggedCall &call, zr_alloc alloc, void *alloc_context,
                      const uint32_t *cancel, zr_error *error) {
         uint64_t bytes;
-        if (__builtin_mul_overflow(call.ids.count + 1, (call.geometry.ndim + 1) * sizeof(uint64_t),
-                                   &bytes) ||
-            (words_ = static_cast<uint64_t *>(malloc(bytes))) == nullptr) {
+        if (words_ == nullptr &&
+            !__builtin_mul_overflow(call.ids.count + 1,
+                                    (call.geometry.ndim + 1) * sizeof(uint64_t), &bytes))
+            words_ = static_cast<uint64_t *>(malloc(bytes));
+        if (words_ == nullptr) {
             SetError(error, ZR_OUT_OF_MEMORY, "no memory for the offsets and dimensions");
             return ZR_OUT_OF_MEMORY;
         }
@@ -263,8 +263,7 @@ napi_value NewRaggedResult(napi_env env, napi_value buffer, uint64_t payload_byt
     return result;
 }
 
-/* The memory of a synchronous gather is a JS buffer from the start: finalizers of external ones
- * would not run before the caller's loop ends. */
+/* A synchronous gather asks on the JS thread. */
 struct SyncPayload {
     napi_env env;
     const RaggedCall *call;
@@ -283,83 +282,72 @@ struct SyncPayload {
     }
 };
 
+/* Only a lane can tell how much memory the items need, only the JS thread can make an ArrayBuffer.
+ * Unless the spare one does, a small payload goes through native memory and is copied. For a large
+ * one the job learns the size, gets the buffer, and goes to a lane again. An external ArrayBuffer
+ * would save that trip, but it cannot be transferred: postMessage copies it (Node 20) or throws
+ * (Node 22), and Electron refuses to make one. */
 struct RaggedJob final : Job {
     static constexpr size_t kSparePin = 2;
 
     RaggedCall call;
     RaggedTable table;
-    zr_buffer memory = {}; /* owned until an ArrayBuffer takes it over */
-    bool in_spare = false;
+    zr_buffer copied = {};
+    uint64_t missing_bytes = 0; /* why the last run failed; 0: for another reason */
 
     ~RaggedJob() override {
-        if (memory.data != nullptr) zr_buffer_free(memory);
+        if (copied.data != nullptr) zr_buffer_free(copied);
     }
 
     zr_status Run() override { return table.Gather(call, Alloc, this, cancel(), &error); }
+    bool RunAgain(napi_env env) override;
     napi_value Result(napi_env env) override;
 
   private:
     static uint8_t *Alloc(void *context, uint64_t payload_bytes);
-    static void FreeExternal(napi_env env, void *data, void *buffer);
-    napi_value TakePayload(napi_env env, uint64_t payload_bytes);
 };
 
 uint8_t *RaggedJob::Alloc(void *context, uint64_t payload_bytes) {
     RaggedJob *self = static_cast<RaggedJob *>(context);
-    if (uint8_t *spare = self->call.SpareFor(payload_bytes)) {
-        self->in_spare = true;
-        return spare;
+    if (uint8_t *spare = self->call.SpareFor(payload_bytes)) return spare;
+    if (payload_bytes >= kCopiedBytesMax) {
+        self->missing_bytes = payload_bytes;
+        return nullptr;
     }
-    zr_buffer memory = {};
-    if (zr_buffer_alloc(payload_bytes, &memory) != ZR_OK) return nullptr;
-    self->memory = memory;
-    return memory.data;
+    zr_buffer copied = {};
+    if (zr_buffer_alloc(payload_bytes, &copied) != ZR_OK) return nullptr;
+    self->copied = copied;
+    return copied.data;
+}
+
+bool RaggedJob::RunAgain(napi_env env) {
+    if (missing_bytes == 0) return false;
+    uint8_t *data;
+    const napi_value buffer = NewArrayBuffer(env, missing_bytes, &data);
+    const bool ready = buffer != nullptr && Repin(env, kSparePin, buffer);
+    if (ready)
+        call.spare = {buffer, data, missing_bytes};
+    else
+        TakeException(env); /* the core's OUT_OF_MEMORY stands */
+    missing_bytes = 0;
+    return ready;
 }
 
 napi_value RaggedJob::Result(napi_env env) {
     const uint64_t payload_bytes = table.payload_bytes(call);
-    /* The payload comes last: once JS has it, no failure may follow that would also free it here. */
     const napi_value offsets = table.Offsets(env, call);
     if (offsets == nullptr) return nullptr;
     const napi_value dims = table.Dims(env, call);
     if (dims == nullptr) return nullptr;
-    return NewRaggedResult(env, TakePayload(env, payload_bytes), payload_bytes, offsets, dims);
-}
-
-void RaggedJob::FreeExternal(napi_env, void *, void *hint) {
-    zr_buffer *buffer = static_cast<zr_buffer *>(hint);
-    zr_buffer_free(*buffer);
-    delete buffer;
-}
-
-napi_value RaggedJob::TakePayload(napi_env env, uint64_t payload_bytes) {
-    if (in_spare || (memory.data == nullptr && call.spare.js != nullptr))
-        return Pinned(env, kSparePin);
-    if (payload_bytes >= kExternalBytesMin && payload_bytes <= kExternalBytesMax) {
-        zr_buffer *owned = new (std::nothrow) zr_buffer(memory);
-        if (owned == nullptr) {
-            ThrowFailure(env, ZR_OUT_OF_MEMORY, "no memory for a result");
-            return nullptr;
-        }
-        napi_value array_buffer;
-        const napi_status made = napi_create_external_arraybuffer(
-            env, memory.data, payload_bytes, FreeExternal, owned, &array_buffer);
-        if (made == napi_no_external_buffers_allowed) {
-            delete owned; /* a host with a memory cage, such as Electron: copied below */
-        } else {
-            /* Also when it failed: the finalizer may have been taken over, and so may be called.
-             * In a terminated environment, where it was not, this leaks one buffer at most. */
-            memory = {};
-            if (made == napi_ok) return array_buffer;
-            ThrowRefused(env);
-            return nullptr;
-        }
+    napi_value buffer;
+    if (copied.data == nullptr && call.spare.js != nullptr) {
+        buffer = Pinned(env, kSparePin);
+    } else {
+        uint8_t *copy;
+        buffer = NewArrayBuffer(env, payload_bytes, &copy);
+        if (buffer != nullptr && payload_bytes != 0) memcpy(copy, copied.data, payload_bytes);
     }
-    uint8_t *copy;
-    const napi_value array_buffer = NewArrayBuffer(env, payload_bytes, &copy);
-    if (array_buffer == nullptr) return nullptr;
-    if (payload_bytes != 0) memcpy(copy, memory.data, payload_bytes);
-    return array_buffer;
+    return NewRaggedResult(env, buffer, payload_bytes, offsets, dims);
 }
 
 /* ---- dictionary ---- */
@@ -562,7 +550,8 @@ Napi::Value GatherFixed(const Napi::CallbackInfo &info) {
     auto job = NewJob<FixedJob>();
     if (job != nullptr) job->call = call;
     return Start(info, std::move(job), call.reader, Access::kRead,
-                 {args.js(0), call.ids.js, call.target.js, cancel == nullptr ? nullptr : args.js(4)},
+                 {args.js(0), call.ids.js, call.target.js,
+                  cancel == nullptr ? nullptr : args.js(4)},
                  cancel);
 }
 
@@ -586,7 +575,8 @@ Napi::Value GatherRaggedSync(const Napi::CallbackInfo &info) {
     const napi_value offsets = table.Offsets(env, call);
     if (offsets == nullptr) return Nothing();
     const napi_value dims = table.Dims(env, call);
-    return Return(info, NewRaggedResult(env, payload.buffer, table.payload_bytes(call), offsets, dims));
+    const uint64_t payload_bytes = table.payload_bytes(call);
+    return Return(info, NewRaggedResult(env, payload.buffer, payload_bytes, offsets, dims));
 }
 
 Napi::Value GatherRagged(const Napi::CallbackInfo &info) {

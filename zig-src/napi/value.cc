@@ -10,8 +10,6 @@ namespace loaderx {
 
 namespace {
 
-constexpr uint64_t kSafeIntegerMax = (uint64_t{1} << 53) - 1;
-constexpr uint64_t kRecordBytesMax = uint64_t{1} << 31;
 /* Below: V8's zeroing is cheaper than a Buffer object. */
 constexpr uint64_t kUnzeroedBytesMin = 4096;
 /* From here on the constructor, which answers want of memory with a RangeError: the Node-API
@@ -206,7 +204,8 @@ napi_value NewArrayBuffer(napi_env env, uint64_t bytes, uint8_t **data_out) {
         if (TakeException(env) != nullptr) {
             zr_error error = BlankError();
             error.status = ZR_OUT_OF_MEMORY;
-            snprintf(error.message, sizeof error.message, "no memory for an ArrayBuffer of %llu bytes",
+            snprintf(error.message, sizeof error.message,
+                     "no memory for an ArrayBuffer of %llu bytes",
                      static_cast<unsigned long long>(bytes));
             ThrowFailure(env, error);
             return nullptr;

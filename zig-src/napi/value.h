@@ -16,6 +16,10 @@
 
 namespace loaderx {
 
+/* What a JS number holds exactly: 2^53 - 1. */
+constexpr uint64_t kSafeIntegerMax = (uint64_t{1} << 53) - 1;
+constexpr uint64_t kRecordBytesMax = uint64_t{1} << 31;
+
 static_assert(sizeof(size_t) == 8, "byte counts are computed in 64 bits");
 
 /* ---- errors ---- */

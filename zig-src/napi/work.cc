@@ -101,6 +101,12 @@ napi_value Job::Pinned(napi_env env, size_t index) const {
     return nullptr;
 }
 
+bool Job::Repin(napi_env env, size_t index, napi_value value) {
+    if (pins_[index] != nullptr) napi_delete_reference(env, pins_[index]);
+    pins_[index] = nullptr;
+    return napi_create_reference(env, value, 1, &pins_[index]) == napi_ok;
+}
+
 /* ---- Dispatcher ---- */
 
 Dispatcher *Dispatcher::Create(napi_env env) {
@@ -157,20 +163,23 @@ napi_value Dispatcher::Start(std::unique_ptr<Job> job, Handle *handle, Access ac
     job->changes_ = access == Access::kChange;
     Enter(*job);
 
-    Job *submitted = job.release();
+    Submit(job.release());
+    return promise;
+}
+
+void Dispatcher::Submit(Job *job) {
     mailbox_->Acquire();
     mailbox_->Expect();
-    submitted->mailbox_ = mailbox_;
+    job->mailbox_ = mailbox_;
     zr_error error = BlankError();
-    const zr_status status = zr_executor_submit(RunOnLane, submitted, &error);
+    const zr_status status = zr_executor_submit(RunOnLane, job, &error);
     if (status != ZR_OK) {
         /* No lane will see it: it goes back the way of one that ran and failed. */
-        submitted->status_ = error.status = status;
-        submitted->error = error;
-        mailbox_->Post(submitted);
+        job->status_ = error.status = status;
+        job->error = error;
+        mailbox_->Post(job);
         mailbox_->Release();
     }
-    return promise;
 }
 
 bool Dispatcher::Pin(Job &job, std::initializer_list<napi_value> pinned) {
@@ -246,6 +255,7 @@ void Dispatcher::Settle(std::unique_ptr<Job> job) {
     /* In an environment that is being terminated any of these calls may fail; what matters then is
      * only that the job is unpinned and freed. */
     const Napi::HandleScope scope(env_);
+    if (job->status_ != ZR_OK && job->RunAgain(env_)) return Submit(job.release());
     napi_value outcome = nullptr;
     bool fulfilled = false;
     if (job->status_ == ZR_OK) {

@@ -2,7 +2,7 @@
  *
  *   JS thread   unwrap, pin the inputs, make a promise, submit            Dispatcher::Start
  *   lane        Job::Run: the blocking zr_* call, no JS value touched     Mailbox::Post
- *   JS thread   settle the promise, unpin, free                           Dispatcher::Drain
+ *   JS thread   settle the promise, unpin, free; or back to a lane        Dispatcher::Drain
  *
  * libuv's pool is not used: its four threads belong to files, DNS and crypto.
  *
@@ -38,8 +38,12 @@ class Job {
     /* On the JS thread after ZR_OK: what the promise resolves with. nullptr: an exception is
      * pending, with which the promise is rejected. */
     virtual napi_value Result(napi_env env);
+    /* On the JS thread after a Run that failed: true when it made ready for another one. */
+    virtual bool RunAgain(napi_env) { return false; }
 
   protected:
+    /* Pins a value that came up late in the place of another; false: it could not. */
+    bool Repin(napi_env env, size_t index, napi_value value);
     /* For zr_* calls that can be given up. The teardown writes it too. */
     const uint32_t *cancel() const { return cancel_; }
     /* An input that Start was given, by its place. */
@@ -66,7 +70,9 @@ class Job {
     Job *next_ = nullptr;
 };
 
-template <class J> std::unique_ptr<J> NewJob() { return std::unique_ptr<J>(new (std::nothrow) J); }
+template <class J> std::unique_ptr<J> NewJob() {
+    return std::unique_ptr<J>(new (std::nothrow) J);
+}
 
 /* Per environment: its jobs, and the way back to its JS thread. */
 class Dispatcher {
@@ -79,7 +85,7 @@ class Dispatcher {
 
     /* Sends the job to a lane and returns its promise; nullptr with an exception pending. Keeps
      * `pinned` (nullptr entries aside) and the handle until the promise settles. A null job is one
-     * for which there was no memory. `cancel`: the caller's word, in a pinned buffer, or nullptr. */
+     * for which there was no memory. `cancel`: the caller's word in a pinned buffer, or nullptr. */
     napi_value Start(std::unique_ptr<Job> job, Handle *handle, Access access,
                      std::initializer_list<napi_value> pinned, uint32_t *cancel);
 
@@ -87,10 +93,11 @@ class Dispatcher {
     void Teardown();
 
   private:
-    explicit Dispatcher(napi_env env, Mailbox *mailbox) : env_(env), mailbox_(mailbox) {}
+    Dispatcher(napi_env env, Mailbox *mailbox) : env_(env), mailbox_(mailbox) {}
 
     static void RunOnLane(void *job);
     static void Drain(napi_env env, napi_value callback, void *dispatcher, void *data);
+    void Submit(Job *job);
     bool Pin(Job &job, std::initializer_list<napi_value> pinned);
     void Enter(Job &job);
     /* Unpins and unlinks: the job is nobody's but the caller's then. */

@@ -27,8 +27,9 @@ pub const Dict = struct {
         memory.* = .{ .gpa = gpa };
         var dict: Dict = .{ .bytes = bytes, .memory = memory };
         errdefer dict.deinit(gpa);
-        // An empty dictionary file is what it says: no dictionary. The original reads such a store.
-        if (bytes.len == 0) return dict;
+        // No build makes an empty dictionary, so the file was cut. (The original opens such a store and
+        // fails at every record.)
+        if (bytes.len == 0) return fault.fail(error.Dictionary, .dict, "dict.zr is empty", .{});
         // The decompression form is made in both uses: it alone tells a damaged dictionary apart
         // without a byte written.
         dict.decompression = zstd.createDecompressionDict(memory, bytes) catch |err| return switch (err) {
@@ -36,7 +37,7 @@ pub const Dict = struct {
             error.Refused => fault.fail(error.Dictionary, .dict, "zstd cannot use this dictionary of {d} bytes: it starts like a trained one but is damaged", .{bytes.len}),
         };
         if (use == .write) {
-            dict.compression = zstd.createCompressionDict(memory, bytes) catch {
+            dict.compression = zstd.createCompressionDict(bytes) catch {
                 return fault.outOfMemory("a dictionary's compression tables", bytes.len);
             };
         }

@@ -252,18 +252,19 @@ const Ragged = struct {
     /// dimensions onto the end of the record before. So that nobody needs that end meanwhile, large
     /// records of even position go first (their neighbours, of odd position, are not yet there),
     /// then those of odd position (which save and restore what is now the end of a finished
-    /// neighbour), then all small ones.
+    /// neighbour), then all others. A neighbour smaller than the dimensions would be reached across:
+    /// beside such a one a large record goes through scratch too.
     const Phase = enum { large_even, large_odd, rest };
 
     fn whole(run: *Ragged, fault: *Fault) Error!void {
         const volume = run.volume;
         try measure(volume, run.map, run.ids, run.locations, run.outcome.cancel, fault);
-        const any_large = try run.layOut(fault);
+        const any_in_place = try run.layOut(fault);
         const total = run.offsets[run.ids.len];
         run.advised = takeAdvice(volume, run.map);
         run.stream = total >= stream_batch_bytes_min and total / run.ids.len >= stream_record_bytes_min;
         run.block_count = blockCount(volume, run.map, run.ids.len, total);
-        if (any_large) {
+        if (any_in_place) {
             run.phase = .large_even;
             volume.executor.fanOut(Ragged, run, run.block_count, std.math.maxInt(u32), block);
             run.phase = .large_odd;
@@ -278,7 +279,6 @@ const Ragged = struct {
     fn layOut(run: *Ragged, fault: *Fault) Error!bool {
         const header_bytes = run.geometry.headerBytes();
         const item_bytes = run.geometry.item_bytes;
-        var any_large = false;
         for (run.ids, run.locations, 0..) |id, location, i| {
             if (location.logic_length < header_bytes) {
                 return fault.failRecord(error.Malformed, .meta, id, "location of record {d} declares {d} bytes, its {d} dimensions alone take {d}", .{ id, location.logic_length, run.geometry.ndim, header_bytes });
@@ -287,7 +287,6 @@ const Ragged = struct {
             if (payload_bytes == 0 or payload_bytes % item_bytes != 0) {
                 return fault.failRecord(error.Malformed, .meta, id, "record {d} has {d} bytes of items, not a positive multiple of the item size {d}", .{ id, payload_bytes, item_bytes });
             }
-            any_large = any_large or run.isLarge(i);
             run.offsets[i + 1] = run.offsets[i] + payload_bytes; // Below 2^31 each; a request has far fewer than 2^33 ids.
             if (run.offsets[i + 1] > run.payload_bytes_max) {
                 return fault.fail(error.TooLarge, .none, "the records asked for hold more than {d} bytes", .{run.payload_bytes_max});
@@ -295,7 +294,7 @@ const Ragged = struct {
         }
         const total = run.offsets[run.ids.len];
         // The first record has nothing before it: it decodes with its items too far right, and they move.
-        const wanted = if (run.isLarge(0)) total + header_bytes else total;
+        const wanted = if (run.inPlace(0)) total + header_bytes else total;
         if (run.target == null) {
             run.target = run.alloc.call(run.alloc.context, wanted) orelse return fault.outOfMemory("the gathered records", wanted);
             run.target_bytes = wanted;
@@ -303,15 +302,21 @@ const Ragged = struct {
             // A second pass, by reads, over a table that changed after the first.
             return fault.fail(error.Malformed, .meta, "the location table changed while it was read", .{});
         }
-        return any_large;
+        for (0..run.ids.len) |i| if (run.inPlace(i)) return true;
+        return false;
     }
 
-    fn isLarge(run: *const Ragged, index: usize) bool {
-        return run.volume.codec != .raw and run.locations[index].logic_length > in_place_bytes_min;
+    /// Wants the offsets laid out.
+    fn inPlace(run: *const Ragged, index: usize) bool {
+        if (run.volume.codec == .raw or run.locations[index].logic_length <= in_place_bytes_min) return false;
+        const header_bytes = run.geometry.headerBytes();
+        if (index > 0) return run.offsets[index] - run.offsets[index - 1] >= header_bytes;
+        // The first lies over the beginning of the second, on whose end the third's dimensions may lie.
+        return run.ids.len == 1 or run.offsets[2] - run.offsets[1] >= 2 * header_bytes;
     }
 
     fn inPhase(run: *const Ragged, index: usize) bool {
-        if (!run.isLarge(index)) return run.phase == .rest;
+        if (!run.inPlace(index)) return run.phase == .rest;
         return run.phase == if (index % 2 == 0) Phase.large_even else Phase.large_odd;
     }
 
@@ -408,9 +413,9 @@ const Ragged = struct {
         const location = run.locations[index];
         const target = run.itemsOf(index);
         const header_bytes = run.geometry.headerBytes();
-        const large = run.isLarge(index);
+        const in_place = run.inPlace(index);
         // Scratch: the decoded record unless it decodes in place, then the frame unless it is mapped.
-        const decoded_bytes: u64 = if (large) 0 else location.logic_length;
+        const decoded_bytes: u64 = if (in_place) 0 else location.logic_length;
         const frame_bytes: u64 = if (run.map == null) location.phys_length else 0;
         const scratch = try lease.scratch(decoded_bytes + frame_bytes, fault);
         const frame = if (run.map) |map| run.stored(map, index) else blk: {
@@ -419,7 +424,7 @@ const Ragged = struct {
             break :blk bytes;
         };
         const context = try lease.decompressorFor(fault);
-        if (!large) {
+        if (!in_place) {
             const record = scratch[0..@intCast(decoded_bytes)];
             try codec.decode(context, volume.dictionary(), record, frame, id, shard, fault);
             try run.dimensions(index, record[0..header_bytes], fault);
