@@ -42,33 +42,34 @@ export type DType =
  * The typed array of a dtype's items. It never depends on the Node version. `D` stands left of each
  * `extends` only, so that an array of one dtype is an array of any.
  */
-export type DataOf<D extends DType> = D extends 'float32' | 'complex64'
-  ? Float32Array
-  : D extends 'float64' | 'complex128'
-    ? Float64Array
-    : D extends 'uint8' | 'bool' | `float8_${string}`
-      ? Uint8Array
-      : D extends 'int32'
-        ? Int32Array
-        : D extends 'int64'
-          ? BigInt64Array
-          : D extends 'uint16' | 'float16' | 'bfloat16'
-            ? Uint16Array
-            : D extends 'int8'
-              ? Int8Array
-              : D extends 'int16'
-                ? Int16Array
-                : D extends 'uint32'
-                  ? Uint32Array
-                  : D extends 'uint64'
-                    ? BigUint64Array
-                    : D extends `numpy:<M8${string}` | `numpy:<m8${string}`
-                      ? BigInt64Array
-                      : D extends `numpy:${infer Text}`
-                        ? string extends Text
-                          ? BigInt64Array | Uint8Array
-                          : Uint8Array
-                        : Uint8Array;
+export type DataOf<D extends DType> = DataByName[D];
+
+/** A lookup and not a condition: so `NdArray<'uint8'>` is an `NdArray`. */
+interface DataByName {
+  bool: Uint8Array;
+  int8: Int8Array;
+  uint8: Uint8Array;
+  int16: Int16Array;
+  uint16: Uint16Array;
+  int32: Int32Array;
+  uint32: Uint32Array;
+  int64: BigInt64Array;
+  uint64: BigUint64Array;
+  float16: Uint16Array;
+  float32: Float32Array;
+  float64: Float64Array;
+  complex64: Float32Array;
+  complex128: Float64Array;
+  bfloat16: Uint16Array;
+  'numpy:<f16': Uint8Array;
+  'numpy:<c32': Uint8Array;
+  [float8: `float8_${string}`]: Uint8Array;
+  [foreign: `numpy:${string}`]: BigInt64Array | Uint8Array;
+  [time: `numpy:<M8${string}` | `numpy:<m8${string}`]: BigInt64Array;
+  [big: `numpy:>${string}`]: Uint8Array;
+  [bytes: `numpy:|${string}`]: Uint8Array;
+  [text: `numpy:<U${string}`]: Uint8Array;
+}
 
 interface SwappedNames {
   'numpy:>i2': 'int16';

@@ -40,6 +40,8 @@ const meanings = {
   BUSY: 'work is in flight',
   /** An earlier append of this build failed; `cause` says how. */
   BUILD_FAILED: 'an earlier append of this build failed',
+  /** A transform's worker ended, its module has no transform, or its result cannot change threads. */
+  TRANSFORM: 'a transform cannot run, or its result cannot be handed over',
   /** The caller's signal was aborted; `cause` is its reason. */
   ABORTED: 'the signal was aborted',
   /** This platform, file system or stored dtype is not covered. */
@@ -192,7 +194,10 @@ const codeOfStatus: ReadonlyMap<number, ErrorCode> = new Map([
 ]);
 
 function isNativeStatus(error: unknown): error is NativeStatus {
-  return error instanceof Error && 'status' in error && typeof error.status === 'number';
+  // By its fields: an error may be of another realm.
+  if (typeof error !== 'object' || error === null) return false;
+  const { status, fileKind, message } = error as Partial<NativeStatus>;
+  return typeof status === 'number' && typeof fileKind === 'number' && typeof message === 'string';
 }
 
 function fileOf(failure: NativeStatus): string | undefined {

@@ -242,7 +242,7 @@ function streamOf(stream: unknown): '2.4' | '2.8' {
 }
 
 /** A whole number `least` .. 2^64 - 1, given as number or bigint. */
-function u64(value: unknown, field: string, least: bigint): bigint {
+export function u64(value: unknown, field: string, least: bigint): bigint {
   if (typeof value === 'number') {
     if (!Number.isInteger(value)) {
       throw new ArgumentTypeError(field, `${field} must be an integer, got ${show(value)}`);

@@ -33,6 +33,8 @@ export interface OpenedStore {
   readonly handle: Handle;
   readonly schema: Schema;
   readonly recordCount: number;
+  /** Bytes in the data files. */
+  readonly storedBytes: number;
   readonly codec: Codec;
   readonly dataShards: number;
 }
@@ -80,7 +82,14 @@ function described(handle: Handle, info: StoreInfo): OpenedStore {
     );
   }
   const schema = decodeSchema(info.schema, place);
-  return { handle, schema, recordCount, codec, dataShards: info.dataShards };
+  return {
+    handle,
+    schema,
+    recordCount,
+    storedBytes: Number(info.storedBytes),
+    codec,
+    dataShards: info.dataShards,
+  };
 }
 
 /** Where a container holds something else than the caller expects. */

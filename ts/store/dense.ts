@@ -186,6 +186,10 @@ class DenseStoreReader<D extends DType>
     return this.#batch(buffer, ids.length);
   }
 
+  protected itemBytesOf(ids: BigUint64Array): number {
+    return ids.length * this.#recordBytes;
+  }
+
   protected one(ids: BigUint64Array): NdArray<D> {
     const buffer = take(this.#recordBytes);
     this.#readSync(ids, new Uint8Array(buffer));
@@ -258,7 +262,8 @@ function isGrowable(buffer: SharedArrayBuffer): boolean {
   return (buffer as { readonly growable?: boolean }).growable === true;
 }
 
-class DenseBatchView<D extends DType> implements NdArray<D>, Disposable {
+/** Gathered records: memory of their own, and what they are. */
+export class DenseBatchView<D extends DType> implements NdArray<D>, Disposable {
   readonly dtype: D;
   readonly shape: readonly number[];
   readonly data: DataOf<D>;

@@ -48,8 +48,9 @@ export class Handle {
     return new LoaderxError('BUSY', `${this.path}: ${what}`, { path: this.path });
   }
 
-  /** A call that ends before it returns. The caller made sure that the handle is open. */
+  /** A call that ends before it returns. Throws CLOSED: a caller's getter may have closed it. */
   call<T>(run: (native: Native, store: StoreHandle) => T): T {
+    this.assertOpen();
     try {
       return run(this.native, this.#store);
     } catch (error) {
@@ -57,8 +58,9 @@ export class Handle {
     }
   }
 
-  /** A call that runs on; the store outlives it. The caller made sure that the handle is open. */
+  /** A call that runs on; the store outlives it. Rejects with CLOSED as `call`. */
   async start<T>(run: (native: Native, store: StoreHandle) => Promise<T>): Promise<T> {
+    this.assertOpen();
     this.#runningCount += 1;
     try {
       return await run(this.native, this.#store);
@@ -100,6 +102,10 @@ export class Handle {
 
   #release(): void {
     this.#state = 'closed';
-    this.call((native, store) => native.closeSync(store));
+    try {
+      this.native.closeSync(this.#store);
+    } catch (error) {
+      throw fromNative(error, this.path);
+    }
   }
 }

@@ -14,6 +14,7 @@
  * Memory is handed out uninitialised: whoever takes it must fill it before a caller may see it, and
  * give it back or drop it when that fails.
  */
+import { types } from 'node:util';
 import { LoaderxError } from '../errors.js';
 
 export const keptBytesMin = 16 * 1024;
@@ -50,15 +51,15 @@ export function take(bytes: number): ArrayBuffer {
 }
 
 /**
- * The largest kept buffer that is not absurdly large for about `bytesHint` bytes; undefined when
- * there is none. For results whose size is known only while they are made.
+ * The largest kept buffer of `bytesMin` to four times as many bytes; undefined when there is none.
+ * For results whose size is known only while they are made.
  */
-export function takeSpare(bytesHint: number): ArrayBuffer | undefined {
+export function takeSpare(bytesMin: number): ArrayBuffer | undefined {
   let best = -1;
-  let bestBytes = 0;
+  let bestBytes = Math.max(bytesMin, 1) - 1;
   for (let index = 0; index < kept.length; index += 1) {
     const bytes = kept[index]?.byteLength ?? 0;
-    if (bytes > bestBytes && bytes <= bytesHint * 4) {
+    if (bytes > bestBytes && bytes <= bytesMin * 4) {
       best = index;
       bestBytes = bytes;
     }
@@ -68,7 +69,6 @@ export function takeSpare(bytesHint: number): ArrayBuffer | undefined {
 
 /** Takes memory back. Every view of `buffer` becomes empty. A detached buffer is ignored. */
 export function give(buffer: ArrayBufferLike): void {
-  if (!(buffer instanceof ArrayBuffer)) return;
   const own = transferred(buffer);
   if (own !== undefined) keep(own);
 }
@@ -83,19 +83,26 @@ export function keep(buffer: ArrayBuffer): void {
   while (keptBytes > keptBytesMax || kept.length > keptCountMax) remove(0);
 }
 
+/** All kept memory, which nobody else keeps then. */
+export function takeAllKept(): ArrayBuffer[] {
+  keptBytes = 0;
+  return kept.splice(0);
+}
+
 /** Lets all kept memory go. */
 export function dropKept(): void {
   kept.length = 0;
   keptBytes = 0;
 }
 
-/** The same memory under a new owner; undefined when it cannot be had (detached, pinned). */
-export function transferred(buffer: ArrayBuffer): ArrayBuffer | undefined {
-  if (buffer.byteLength === 0 || (buffer as { readonly resizable?: boolean }).resizable === true) {
-    return undefined;
-  }
+/** The same memory under a new owner; undefined when it cannot be had: detached, shared, native. */
+export function transferred(buffer: ArrayBufferLike): ArrayBuffer | undefined {
+  if (!types.isArrayBuffer(buffer) || buffer.byteLength === 0) return undefined;
+  if ((buffer as { readonly resizable?: boolean }).resizable === true) return undefined;
   try {
-    return structuredClone(buffer, { transfer: [buffer] });
+    const own = structuredClone(buffer, { transfer: [buffer] });
+    // Node 20 copies what cannot be transferred, memory that an addon made, and says nothing.
+    return buffer.byteLength === 0 ? own : undefined;
   } catch {
     return undefined;
   }

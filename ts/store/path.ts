@@ -7,6 +7,7 @@
  */
 import path from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { typedArrayName } from '../dtype.js';
 import { ArgumentRangeError, ArgumentTypeError, show } from '../errors.js';
 
 /** A path, a `file:` URL, or on POSIX the bytes of a path that is not UTF-8. */
@@ -27,12 +28,19 @@ const slash = 0x2f;
  */
 export function locate(value: unknown): Location {
   if (typeof value === 'string') return locateText(value);
-  if (value instanceof URL) return locateText(pathOfUrl(value));
-  if (value instanceof Uint8Array) return locateBytes(value);
+  if (isUrl(value)) return locateText(pathOfUrl(value));
+  if (typedArrayName(value) === 'Uint8Array') return locateBytes(value as Uint8Array);
   throw new ArgumentTypeError(
     'path',
     `path must be a string, a file: URL or bytes, got ${show(value)}`,
   );
+}
+
+/** By its members: a URL may be of another realm. */
+function isUrl(value: unknown): value is URL {
+  if (typeof value !== 'object' || value === null) return false;
+  const { href, protocol, searchParams } = value as Partial<Record<keyof URL, unknown>>;
+  return typeof href === 'string' && typeof protocol === 'string' && searchParams !== undefined;
 }
 
 function pathOfUrl(url: URL): string {

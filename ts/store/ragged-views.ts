@@ -136,7 +136,7 @@ export class RaggedBatchView<D extends DType> implements RaggedBatch<D> {
     const isDisposed = this.#state === 'disposed';
     this.#state = 'filling';
     const { buffer } = this.#values;
-    return isDisposed || !(buffer instanceof ArrayBuffer) ? undefined : transferred(buffer);
+    return isDisposed ? undefined : transferred(buffer);
   }
 
   /** Ends a fill. Without `packed` it failed, and the batch is disposed. */

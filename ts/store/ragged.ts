@@ -19,7 +19,7 @@ import type {
 } from './capability.js';
 import { createStore, type OpenedStore, openStore, schemaError } from './container.js';
 import type { Handle } from './handle.js';
-import { keep, takeSpare } from './memory.js';
+import { keep, take, takeSpare } from './memory.js';
 import {
   batchBytesMaxOf,
   type CreateSettings,
@@ -128,6 +128,9 @@ export function raggedReader(
  */
 export const payloadBytesOf = Symbol('loaderx.payloadBytesOf');
 
+/** Room for batches whose sizes differ a little comes in steps, so that it fits again. */
+const stepBytes = 32 * 1024;
+
 class RaggedStoreReader<D extends DType>
   extends StoreReader<D, RaggedBatch<D>, NdArray<D>, RaggedBatch<D>>
   implements RaggedReader<D>
@@ -136,8 +139,11 @@ class RaggedStoreReader<D extends DType>
   readonly ndim: number;
   readonly #info: DTypeInfo<D>;
   readonly #geometry: RaggedGeometry;
-  /** Payload of the largest batch so far: what to look for in kept memory. */
-  #payloadBytesSeen = 0;
+  /**
+   * Bytes of a record's items as far as is known: the largest mean of a batch so far. At first the
+   * mean of what is stored, which is right for raw records and too little for compressed ones.
+   */
+  #recordBytesMean: number;
 
   constructor(opened: OpenedStore, schema: RaggedSchema, batchBytesMax: number) {
     const info = schema.dtype as DTypeInfo<D>;
@@ -149,43 +155,41 @@ class RaggedStoreReader<D extends DType>
       dimBytes: dimBytesOf(schema.dialect),
       itemBytes: info.itemBytes,
     };
+    this.#recordBytesMean = opened.storedBytes / Math.max(1, opened.recordCount);
   }
 
   protected gatherListSync(ids: BigUint64Array, out: unknown): RaggedBatch<D> {
     const batch = out === undefined ? undefined : this.#checkedOut(out);
-    const spare = this.#beginFill(batch);
-    let result: RaggedResult;
+    const spare = batch?.beginFill() ?? takeSpare(this.#expectedBytes(ids.length));
     try {
-      result = this.#readSync(ids, spare);
+      return this.#finish(this.#readSync(ids, spare), batch);
     } catch (error) {
       if (spare !== undefined) keep(spare);
       batch?.endFill(undefined);
       throw error;
     }
-    return this.#finish(result, spare, batch);
   }
 
+  /**
+   * How much memory a batch takes is known only on a lane. Memory that is probably enough goes with
+   * the request; otherwise the request comes back for it, which costs two more thread changes.
+   */
   protected async gatherList(
     ids: BigUint64Array,
     out: unknown,
     cancel: CancelWord,
   ): Promise<RaggedBatch<D>> {
     const batch = out === undefined ? undefined : this.#checkedOut(out);
-    const spare = this.#beginFill(batch);
-    let result: RaggedResult;
+    let spare = batch?.beginFill();
     try {
-      result =
-        ids.length === 0
-          ? emptyResult()
-          : await this.handle.start((native, store) =>
-              native.gatherRagged(store, ids, this.#geometry, this.batchBytesMax, spare, cancel),
-            );
+      spare ??= this.#spareFor(ids.length);
+      const result = await this.#read(ids, spare, cancel);
+      return this.#finish(result, batch);
     } catch (error) {
       if (spare !== undefined) keep(spare);
       batch?.endFill(undefined);
       throw error;
     }
-    return this.#finish(result, spare, batch);
   }
 
   protected one(ids: BigUint64Array): NdArray<D> {
@@ -197,12 +201,29 @@ class RaggedStoreReader<D extends DType>
     };
   }
 
+  protected itemBytesOf(ids: BigUint64Array): number {
+    let bytes = 0;
+    for (const recordBytes of this[payloadBytesOf](ids)) bytes += recordBytes;
+    return bytes;
+  }
+
   /** Bytes of each record's items. `ids` are below `length`. */
   [payloadBytesOf](ids: BigUint64Array): number[] {
     this.handle.assertOpen();
     const headerBytes = this.#geometry.ndim * this.#geometry.dimBytes;
     const logical = this.handle.call((native, store) => native.logicalBytesSync(store, ids));
     return Array.from(logical, (bytes) => Math.max(0, Number(bytes) - headerBytes));
+  }
+
+  async #read(
+    ids: BigUint64Array,
+    spare: ArrayBuffer | undefined,
+    cancel: CancelWord,
+  ): Promise<RaggedResult> {
+    if (ids.length === 0) return emptyResult();
+    return this.handle.start((native, store) =>
+      native.gatherRagged(store, ids, this.#geometry, this.batchBytesMax, spare, cancel),
+    );
   }
 
   #readSync(ids: BigUint64Array, spare: ArrayBuffer | undefined): RaggedResult {
@@ -228,19 +249,26 @@ class RaggedStoreReader<D extends DType>
     return out as RaggedBatchView<D>;
   }
 
-  #beginFill(batch: RaggedBatchView<D> | undefined): ArrayBuffer | undefined {
-    return batch?.beginFill() ?? takeSpare(this.#payloadBytesSeen);
+  #expectedBytes(count: number): number {
+    return Math.ceil(count * this.#recordBytesMean);
+  }
+
+  #spareFor(count: number): ArrayBuffer | undefined {
+    const expected = Math.min(this.#expectedBytes(count), this.batchBytesMax);
+    if (expected === 0) return undefined;
+    const kept = takeSpare(expected);
+    if (kept !== undefined) return kept;
+    // A little more, since batches differ. Pages that no item comes to cost nothing.
+    const room = expected * 1.125;
+    return take(room < stepBytes ? Math.ceil(room) : Math.ceil(room / stepBytes) * stepBytes);
   }
 
   /** A spare buffer that was too small is let go: kept ones grow to what batches need. */
-  #finish(
-    result: RaggedResult,
-    spare: ArrayBuffer | undefined,
-    batch: RaggedBatchView<D> | undefined,
-  ): RaggedBatch<D> {
-    this.#payloadBytesSeen = Math.max(this.#payloadBytesSeen, result.payloadBytes);
-    if (spare !== undefined && spare !== result.buffer && result.payloadBytes === 0) keep(spare);
-    const packed: Packed = result;
+  #finish(packed: Packed, batch: RaggedBatchView<D> | undefined): RaggedBatch<D> {
+    const count = packed.offsets.length - 1;
+    if (count > 0) {
+      this.#recordBytesMean = Math.max(this.#recordBytesMean, packed.payloadBytes / count);
+    }
     if (batch === undefined) return new RaggedBatchView(this.#info, this.ndim, packed);
     batch.endFill(packed);
     return batch;
@@ -420,7 +448,9 @@ function putWindowSync(turn: Turn, packer: RaggedPacker): void {
 
 /** The records of a batch, as bytes. Throws RangeError when the batch loses its memory midway. */
 function* rawRecords(batch: RaggedBatchView<DType>): Generator<RawRecord, void, undefined> {
+  batch.assertReady();
   const { values, offsets, dims, ndim, length } = batch;
+  assertSome(length);
   const elementBytes = values.BYTES_PER_ELEMENT;
   const bytes = new Uint8Array(values.buffer, values.byteOffset, values.byteLength);
   const whole = bytes.byteLength;

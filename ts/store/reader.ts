@@ -10,6 +10,7 @@ import type { OpenedStore } from './container.js';
 import type { Handle } from './handle.js';
 import { checkedId, type IdRange, type Ids, idArray, rangeArray, sliceRange } from './ids.js';
 import { knownFields } from './options.js';
+import { type StreamSource, streamOf } from './stream.js';
 
 /** A native gather that `cancel` can end. */
 export type CancelWord = Uint32Array | undefined;
@@ -53,7 +54,16 @@ export abstract class StoreReader<D extends DType, Batch extends Disposable, One
     cancel: CancelWord,
   ): Promise<Batch | Out>;
 
+  /** As `gatherList` without `out`, into memory that another thread can be given. */
+  protected async gatherMovable(ids: BigUint64Array, cancel: CancelWord): Promise<Batch> {
+    // Without `out` the result is a batch of ours.
+    return (await this.gatherList(ids, undefined, cancel)) as Batch;
+  }
+
   protected abstract gatherListSync(ids: BigUint64Array, out: unknown): Batch | Out;
+
+  /** Bytes of the items of these records, whose ids were checked. */
+  protected abstract itemBytesOf(ids: BigUint64Array): number;
 
   /** One record, whose id was checked. */
   protected abstract one(ids: BigUint64Array): One;
@@ -122,6 +132,20 @@ export abstract class StoreReader<D extends DType, Batch extends Disposable, One
     return this.handle.close();
   }
 
+  get [streamOf](): StreamSource<Batch> {
+    return {
+      assertOpen: () => this.handle.assertOpen(),
+      gather: (ids, cancel) => this.#gatherDrawn(ids, cancel),
+      batchBytes: (ids) => this.itemBytesOf(ids),
+    };
+  }
+
+  async #gatherDrawn(ids: BigUint64Array, cancel: Uint32Array): Promise<Batch> {
+    this.handle.assertOpen();
+    this.#assertFits(ids.length);
+    return this.gatherMovable(ids, cancel);
+  }
+
   async *#batches(count: number): AsyncGenerator<Batch, void, undefined> {
     const stop = new AbortController();
     let first = 0;
@@ -143,8 +167,9 @@ export abstract class StoreReader<D extends DType, Batch extends Disposable, One
         yield batch;
       }
     } finally {
+      // Left early: the batch ahead is stopped, and nothing runs any more when the loop has ended.
       stop.abort();
-      ahead?.then((batch) => batch[Symbol.dispose](), ignore);
+      await ahead?.then((batch) => batch[Symbol.dispose](), ignore);
     }
   }
 
