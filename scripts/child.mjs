@@ -2,6 +2,7 @@
 // Running other programs: either quietly, for their answer, or passing on what they say as they say
 // it. Neither gives the child our stdin, so nothing here ever waits for a keyboard.
 import { spawn, spawnSync } from 'node:child_process';
+import fs from 'node:fs';
 import { createInterface } from 'node:readline';
 import { Failure, root } from './script.mjs';
 
@@ -67,6 +68,30 @@ export function run(command, args, options = {}) {
       resolve(code ?? 1);
     });
   });
+}
+
+/**
+ * Runs a program with its output in a file, for programs that cannot write to a pipe (Node under
+ * wine), and ends it when it takes too long.
+ *
+ * @param {string} command
+ * @param {readonly string[]} args
+ * @param {Options & {file: string, secondsMax: number}} options
+ * @returns {{ok: boolean, output: string}}
+ */
+export function runIntoFile(command, args, { file, secondsMax, cwd = root, env = {} }) {
+  const target = fs.openSync(file, 'w');
+  const { status, error } = spawnSync(command, args, {
+    cwd,
+    env: { ...process.env, ...env },
+    stdio: ['ignore', target, target],
+    timeout: secondsMax * 1000,
+    killSignal: 'SIGKILL',
+    windowsHide: true,
+  });
+  fs.closeSync(target);
+  const output = [fs.readFileSync(file, 'utf8').trim(), error?.message].filter(Boolean).join('\n');
+  return { ok: status === 0, output };
 }
 
 /**

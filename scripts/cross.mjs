@@ -8,7 +8,7 @@ import fs from 'node:fs';
 import os from 'node:os';
 import path from 'node:path';
 import { bootstrap } from './build.mjs';
-import { run } from './child.mjs';
+import { run, runIntoFile } from './child.mjs';
 import { hostFor } from './foreign-host.mjs';
 import { collectLicences } from './licences.mjs';
 import { entry, explain, Failure, inRoot, root } from './script.mjs';
@@ -167,12 +167,14 @@ function leastReason(found, wanted) {
   return fine ? '' : `it asks for ${found || 'no known system'}`;
 }
 
-/** Loads the addon on its platform and lets it read and write. */
-async function smoke(
-  /** @type {string} */ platform,
-  /** @type {string} */ file,
-  /** @type {string} */ scratch,
-) {
+/**
+ * Loads the addon on its platform and lets it read and write.
+ *
+ * @param {string} platform
+ * @param {string} file
+ * @param {string} scratch
+ */
+async function smoke(platform, file, scratch) {
   const what = `${platform}: reads golden containers, and what it wrote itself`;
   const host = await hostFor(platform, scratch);
   if (typeof host === 'string') {
@@ -181,16 +183,13 @@ async function smoke(
   }
   const folder = path.join(scratch, platform);
   fs.mkdirSync(folder);
-  // Node writes its output to a file there, not to a pipe: under wine a pipe breaks console.log.
-  const log = path.join(folder, 'smoke.log');
-  const code = await run(
+  const { ok, output } = runIntoFile(
     host.command,
-    [...host.args, inRoot('test', 'support', 'smoke.mjs'), file, folder, log],
-    { env: host.env, cwd: folder, quiet: true },
+    [...host.args, inRoot('test', 'support', 'smoke.mjs'), file, folder],
+    { env: host.env, cwd: folder, file: path.join(scratch, `${platform}.log`), secondsMax: 600 },
   );
-  const said = fs.existsSync(log) ? fs.readFileSync(log, 'utf8').trim() : '';
-  const done = /^smoke: (\d+) checks passed$/m.test(said);
-  check(what, code === 0 && done ? '' : `exit code ${code}\n${said || 'it said nothing'}`);
+  const done = /^smoke: \d+ checks passed$/m.test(output);
+  check(what, ok && done ? '' : `\n${output || 'it said nothing'}`);
 }
 
 /** Texts that would tell where the addon was built. */

@@ -56,7 +56,7 @@ const steps = [
     check: async ({ zig }) => {
       /** @type {string[]} */
       const lines = [];
-      process.stdout.write('compiling (the first time, with zstd in two forms: minutes)\n');
+      process.stdout.write('compiling (the first time, with zstd: minutes)\n');
       const args = ['build', 'test', '--summary', 'all', '--color', 'off'];
       const code = await run(zig, args, { onLine: (line) => lines.push(line) });
       return heldTo(readZigSummary(lines, ['zig-debug', 'zig-fast']), code);
