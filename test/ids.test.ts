@@ -1,0 +1,210 @@
+// Record ids and slices: what is taken, what is refused, and that nothing is lost on the way to u64.
+import t from 'tap';
+import { checkedId, idArray, rangeArray, sliceRange } from '../ts/store/ids.js';
+
+const huge = 2 ** 53 - 1;
+
+t.test('three kinds of list, copied exactly', async (t) => {
+  t.same([...idArray([0, 2, 2, 9], 10)], [0n, 2n, 2n, 9n]);
+  t.same([...idArray(new Uint32Array([0, 2 ** 32 - 1]), 2 ** 32)], [0n, 2n ** 32n - 1n]);
+  const far = [0, 2 ** 32 - 1, 2 ** 32, 2 ** 32 + 1, 2 ** 52 + 3, huge - 1];
+  t.same([...idArray(far, huge)], far.map(BigInt));
+  t.same([...idArray(BigUint64Array.from(far, BigInt), huge)], far.map(BigInt));
+  for (const empty of [[], new Uint32Array(0), new BigUint64Array(0)]) {
+    t.equal(idArray(empty, 0).length, 0);
+  }
+});
+
+t.test('the copy is private', async (t) => {
+  for (const list of [new BigUint64Array([1n, 2n]), new Uint32Array([1, 2]), [1, 2]]) {
+    const copy = idArray(list, 10);
+    list.fill((typeof list[0] === 'bigint' ? 7n : 7) as never);
+    t.same([...copy], [1n, 2n]);
+    t.not(copy.buffer, (list as BigUint64Array).buffer);
+  }
+  const shared = new BigUint64Array(new SharedArrayBuffer(16));
+  t.notOk(idArray(shared, 1).buffer instanceof SharedArrayBuffer);
+  const middle = new BigUint64Array(new BigUint64Array([9n, 1n, 2n]).buffer, 8, 2);
+  t.same([...idArray(middle, 3)], [1n, 2n]);
+});
+
+t.test('negative zero is zero', async (t) => {
+  t.same([...idArray([-0], 1)], [0n]);
+  t.ok(Object.is(checkedId(-0, 1, 'id', 'id'), 0));
+});
+
+t.test('ids that are not there', async (t) => {
+  for (const ids of [
+    [10],
+    [-1],
+    [2 ** 32],
+    [2 ** 53],
+    [0, 5, 10],
+    new Uint32Array([10]),
+    new BigUint64Array([10n]),
+    new BigUint64Array([2n ** 32n]),
+    new BigUint64Array([2n ** 64n - 1n]),
+  ]) {
+    t.throws(() => idArray(ids, 10), { name: 'RangeError', code: 'OUT_OF_RANGE', field: 'ids' });
+  }
+  t.throws(() => idArray([0, -1], 10), {
+    message: 'ids[1] is -1, and ids go from 0 to 9, never from the end',
+    record: -1,
+  });
+  t.throws(() => idArray([0], 0), { message: 'ids[0] is 0, and the container is empty' });
+  t.throws(() => idArray(new BigUint64Array([2n ** 60n]), 10), {
+    code: 'OUT_OF_RANGE',
+    record: 2n ** 60n,
+  });
+});
+
+t.test('what is no integer', async (t) => {
+  for (const id of [
+    1.5,
+    Number.NaN,
+    Infinity,
+    '3',
+    3n,
+    null,
+    undefined,
+    true,
+    {},
+    [1],
+    new Date(0),
+  ]) {
+    t.throws(
+      () => idArray([0, id], 10),
+      { name: 'TypeError', code: 'INVALID_ARGUMENT', message: /^ids\[1\] must be an integer/ },
+      String(id),
+    );
+    t.throws(() => checkedId(id, 10, 'id', 'id'), { name: 'TypeError', field: 'id' });
+  }
+  t.throws(() => idArray([3n], 10), { message: /BigUint64Array/ });
+});
+
+t.test('what is no list of ids', async (t) => {
+  for (const ids of [
+    undefined,
+    null,
+    3,
+    3n,
+    '123',
+    {},
+    { length: 1, 0: 0 },
+    new Set([1]),
+    new Int32Array(1),
+    new Uint8Array(1),
+    new Uint16Array(1),
+    new Float64Array(1),
+    new BigInt64Array(1),
+    new DataView(new ArrayBuffer(8)),
+    new ArrayBuffer(8),
+    (function* () {
+      yield 1;
+    })(),
+  ]) {
+    t.throws(() => idArray(ids, 10), { name: 'TypeError', code: 'INVALID_ARGUMENT', field: 'ids' });
+  }
+});
+
+t.test('a sparse array is refused before anything is allocated', async (t) => {
+  const before = process.memoryUsage().arrayBuffers;
+  t.throws(() => idArray(new Array(2 ** 32 - 1), 10), { name: 'TypeError' });
+  const holey = [0, 1, 2];
+  delete holey[1];
+  t.throws(() => idArray(holey, 10), { message: 'ids[1] must be an integer, got undefined' });
+  const wrongAtTheEnd = new Array<number>(2_000_000).fill(0);
+  wrongAtTheEnd.push(-1);
+  t.throws(() => idArray(wrongAtTheEnd, 10), { name: 'RangeError' });
+  t.ok(process.memoryUsage().arrayBuffers - before < 2 ** 20);
+});
+
+t.test('a list that lies between check and copy gives numbers, not a crash', async (t) => {
+  let reads = 0;
+  const liar = new Proxy([0, 0], {
+    get(target, key, receiver) {
+      if (key === '0') reads += 1;
+      return key === '0' && reads > 1 ? 'x' : Reflect.get(target, key, receiver);
+    },
+  });
+  t.equal(idArray(liar, 10).length, 2);
+});
+
+t.test('ten million ids', async (t) => {
+  const ids = new Uint32Array(10_000_000);
+  ids[9_999_999] = 7;
+  t.equal(idArray(ids, 8)[9_999_999], 7n);
+});
+
+/** Python's `range(n)[start:end:step]`, for parts that are not negative. */
+function pythonSlice(n: number, start?: number, end?: number, step = 1): number[] {
+  const ids = [];
+  if (step > 0) {
+    for (let id = Math.min(start ?? 0, n); id < Math.min(end ?? n, n); id += step) ids.push(id);
+  } else {
+    const from = Math.min(start ?? n - 1, n - 1);
+    const until = end === undefined ? -1 : Math.min(end, n - 1);
+    for (let id = from; id > until; id += step) ids.push(id);
+  }
+  return ids;
+}
+
+t.test('slices select what Python slices select', async (t) => {
+  const ends = [undefined, 0, 1, 2, 5, 6, 7, 8, 100];
+  let wrong = 0;
+  let count = 0;
+  for (const n of [0, 1, 2, 6, 7]) {
+    for (const start of ends) {
+      for (const end of ends) {
+        for (const step of [undefined, 1, 2, 3, 7, 100, -1, -2, -3, -7, -100]) {
+          const ids = [...rangeArray(sliceRange(n, start, end, step))];
+          const expected = pythonSlice(n, start, end, step).map(BigInt);
+          count += 1;
+          if (ids.join() !== expected.join()) wrong += 1;
+        }
+      }
+    }
+  }
+  t.equal(wrong, 0, `${count} slices`);
+  t.same([...rangeArray(sliceRange(5, undefined, undefined, -1))], [4n, 3n, 2n, 1n, 0n]);
+  t.same([...rangeArray(sliceRange(5, 3, 0, -1))], [3n, 2n, 1n], 'the end is left out');
+  t.same(
+    [...rangeArray(sliceRange(huge, huge - 3, huge, 1))],
+    [3, 2, 1].map((k) => BigInt(huge - k)),
+  );
+  t.equal(sliceRange(5, -0, 5, 1).count, 5);
+});
+
+t.test('slices that are refused', async (t) => {
+  t.throws(() => sliceRange(5, -1, 5, 1), {
+    name: 'RangeError',
+    code: 'OUT_OF_RANGE',
+    field: 'start',
+  });
+  t.throws(() => sliceRange(5, 0, -1, 1), {
+    name: 'RangeError',
+    code: 'OUT_OF_RANGE',
+    field: 'end',
+  });
+  t.throws(() => sliceRange(5, 0, -1, -1), { name: 'RangeError', field: 'end' });
+  for (const zero of [0, -0]) {
+    t.throws(() => sliceRange(5, 0, 5, zero), {
+      name: 'RangeError',
+      code: 'INVALID_ARGUMENT',
+      field: 'step',
+    });
+  }
+  for (const wrong of [1.5, Number.NaN, Infinity, '1', 1n, null, {}]) {
+    for (const [start, end, step, field] of [
+      [wrong, 5, 1, 'start'],
+      [0, wrong, 1, 'end'],
+      [0, 5, wrong, 'step'],
+    ]) {
+      t.throws(() => sliceRange(5, start, end, step), {
+        name: 'TypeError',
+        code: 'INVALID_ARGUMENT',
+        field: String(field),
+      });
+    }
+  }
+});

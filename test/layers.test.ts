@@ -1,0 +1,245 @@
+// Who may open which door: the import table of ts/ as data. An import that is not here is an error,
+// and so is a file that no row covers.
+import { readdirSync, readFileSync } from 'node:fs';
+import path from 'node:path';
+import t from 'tap';
+import ts from 'typescript';
+
+const root = path.resolve(import.meta.dirname, '..', 'ts');
+
+/** Rooms by file, most specific first. `*` is any file of that folder. */
+const rooms: readonly (readonly [string, readonly string[]])[] = [
+  // Pure rooms: no native code, no file system.
+  ['errors', []],
+  ['dtype', ['errors']],
+  ['ndarray', ['dtype', 'errors']],
+  ['schema-walk', ['errors']],
+  ['schema', ['dtype', 'schema-walk', 'errors', 'msgpackr']],
+
+  // The addon, and what calls need.
+  ['native/binding', []],
+  [
+    'native/load',
+    [
+      'native/binding',
+      'errors',
+      'node-gyp-build',
+      'node:fs',
+      'node:module',
+      'node:path',
+      'node:url',
+    ],
+  ],
+  ['native/cancel', ['errors']],
+
+  // Containers. Each line may be read as "uses".
+  ['store/path', ['dtype', 'errors', 'node:path', 'node:url']],
+  ['store/ids', ['dtype', 'errors']],
+  ['store/memory', ['errors', 'node:util']],
+  ['store/stream', []],
+  ['store/capability', ['dtype', 'ndarray', 'schema', 'store/ids']],
+  ['store/options', ['dtype', 'errors', 'schema', 'store/capability']],
+  ['store/handle', ['errors', 'native/binding']],
+  [
+    'store/container',
+    [
+      ...['errors', 'schema', 'native/binding', 'native/load'],
+      ...['store/capability', 'store/handle', 'store/options', 'store/path'],
+    ],
+  ],
+  ['store/append-queue', ['errors', 'native/binding', 'store/handle', 'node:async_hooks']],
+  [
+    'store/writer',
+    ['dtype', 'schema', 'store/append-queue', 'store/capability', 'store/handle', 'store/options'],
+  ],
+  [
+    'store/reader',
+    [
+      ...['dtype', 'errors', 'schema', 'native/cancel', 'store/capability', 'store/container'],
+      ...['store/handle', 'store/ids', 'store/options', 'store/stream'],
+    ],
+  ],
+  ['store/pad', ['dtype', 'errors', 'store/capability', 'store/options']],
+  [
+    'store/ragged-pack',
+    ['dtype', 'errors', 'ndarray', 'schema', 'store/append-queue', 'store/memory'],
+  ],
+  [
+    'store/ragged-views',
+    ['dtype', 'errors', 'ndarray', 'store/capability', 'store/memory', 'store/pad'],
+  ],
+  [
+    'store/dense',
+    [
+      ...['dtype', 'errors', 'ndarray', 'schema', 'node:util', 'store/append-queue'],
+      ...['store/capability', 'store/container', 'store/handle', 'store/memory', 'store/options'],
+      ...['store/path', 'store/reader', 'store/writer'],
+    ],
+  ],
+  [
+    'store/ragged',
+    [
+      ...['dtype', 'errors', 'ndarray', 'schema', 'native/binding', 'store/append-queue'],
+      ...['store/capability', 'store/container', 'store/handle', 'store/memory', 'store/options'],
+      ...['store/path', 'store/ragged-pack', 'store/ragged-views', 'store/reader', 'store/writer'],
+    ],
+  ],
+  [
+    'store/open',
+    [
+      ...['store/capability', 'store/container', 'store/dense', 'store/options', 'store/path'],
+      'store/ragged',
+    ],
+  ],
+
+  [
+    'store/hand-over',
+    ['dtype', 'store/capability', 'store/dense', 'store/memory', 'store/ragged-views'],
+  ],
+
+  ['sampler', ['errors', 'native/binding', 'native/cancel', 'native/load']],
+  ['dict', ['dtype', 'errors', 'ndarray', 'native/load', 'store/capability', 'store/ragged']],
+
+  // The loader: readers are types to it, but for the door that they open to it.
+  ['loader/abort', ['errors']],
+  ['loader/stats', []],
+  ['loader/rng', ['errors']],
+  ['loader/shard', ['errors']],
+  ['loader/plan', ['errors', 'sampler', 'loader/shard']],
+  ['loader/prefetch', ['errors', 'loader/abort', 'loader/stats']],
+  ['loader/batch', ['store/capability', 'store/hand-over', 'store/stream']],
+  [
+    'loader/options',
+    [
+      ...['errors', 'sampler', 'store/stream', 'loader/batch', 'loader/shard'],
+      'loader/transform-module',
+    ],
+  ],
+  ['loader/transform-module', ['errors']],
+  [
+    'loader/transform',
+    [
+      ...['node:async_hooks', 'loader/abort', 'loader/batch', 'loader/plan', 'loader/rng'],
+      'loader/transform-module',
+    ],
+  ],
+  ['loader/crossing', ['errors', 'node:util', 'store/hand-over', 'loader/batch']],
+  [
+    'loader/transform-pool',
+    [
+      ...['errors', 'node:worker_threads', 'store/hand-over', 'loader/abort', 'loader/batch'],
+      ...['loader/crossing', 'loader/plan', 'loader/transform', 'loader/transform-worker'],
+    ],
+  ],
+  [
+    'loader/transform-worker',
+    [
+      ...['errors', 'node:worker_threads', 'store/hand-over', 'loader/batch', 'loader/crossing'],
+      ...['loader/rng', 'loader/transform-module'],
+    ],
+  ],
+  [
+    'loader/data-loader',
+    [
+      ...['errors', 'sampler', 'loader/batch', 'loader/options', 'loader/plan', 'loader/prefetch'],
+      ...['loader/shard', 'loader/transform', 'loader/transform-pool'],
+    ],
+  ],
+
+  // Entries: lists of exports. Nothing imports them.
+  [
+    'index',
+    [
+      ...['dict', 'dtype', 'errors', 'ndarray', 'sampler', 'schema'],
+      ...['loader/batch', 'loader/data-loader', 'loader/rng', 'loader/shard', 'loader/transform'],
+      ...[
+        'store/capability',
+        'store/dense',
+        'store/ids',
+        'store/open',
+        'store/path',
+        'store/ragged',
+      ],
+    ],
+  ],
+];
+
+const allowed = new Map(rooms);
+const files = readdirSync(root, { recursive: true, encoding: 'utf8' })
+  .map((file) => file.split(path.sep).join('/'))
+  .filter((file) => file.endsWith('.ts'))
+  .sort();
+
+/** Every module a file names: imports, re-exports, `import()` and import types. */
+function importsOf(file: string): readonly string[] {
+  const text = readFileSync(path.join(root, file), 'utf8');
+  return ts.preProcessFile(text, true, true).importedFiles.map(({ fileName }) => {
+    if (!fileName.startsWith('.')) return fileName;
+    t.match(fileName, /\.js$/, `${file} names ${fileName} as it is at run time`);
+    return path.posix.join(path.posix.dirname(file), fileName).replace(/\.js$/, '');
+  });
+}
+
+t.test('each file imports only what its room may', async (t) => {
+  t.ok(files.length > 20);
+  for (const file of files) {
+    const room = file.replace(/\.ts$/, '');
+    const doors = allowed.get(room);
+    t.ok(doors, `${file} is a room of the table`);
+    for (const imported of importsOf(file)) {
+      t.ok(doors?.includes(imported), `${room} may import ${imported}`);
+    }
+  }
+});
+
+t.test('the table has no room that is gone, and no door that nobody uses', async (t) => {
+  for (const [room, doors] of rooms) {
+    t.ok(files.includes(`${room}.ts`), `${room} is there`);
+    const used = files.includes(`${room}.ts`) ? importsOf(`${room}.ts`) : [];
+    for (const door of doors) t.ok(used.includes(door), `${room} uses ${door}`);
+  }
+});
+
+t.test('imports point down: no cycle, and nothing imports an entry', async (t) => {
+  const done = new Set<string>();
+  const visit = (room: string, above: readonly string[]): void => {
+    if (above.includes(room)) {
+      t.fail(`a cycle: ${[...above, room].join(' -> ')}`);
+      return;
+    }
+    if (done.has(room)) return;
+    for (const door of allowed.get(room) ?? []) visit(door, [...above, room]);
+    done.add(room);
+  };
+  for (const [room] of rooms) visit(room, []);
+  for (const [room, doors] of rooms) {
+    t.notOk(
+      doors.some((door) => ['index', 'converter', 'cli'].includes(door)),
+      room,
+    );
+  }
+});
+
+t.test('the whole areas: what each may never open', async (t) => {
+  const never: readonly (readonly [RegExp, RegExp])[] = [
+    [/^(errors|dtype|ndarray|schema|schema-walk)$/, /^(native\/|store\/|node:)/],
+    [/^native\//, /^(store\/|dtype|ndarray|schema|sampler|dict|loader\/|convert\/)/],
+    [/^(store\/|sampler|dict)/, /^(loader\/|convert\/|index|converter|cli)/],
+    [/^loader\//, /^(native\/|convert\/|store\/(?!capability$|hand-over$|stream$))/],
+    [/^convert\//, /^(native\/|loader\/)/],
+  ];
+  for (const file of files) {
+    const room = file.replace(/\.ts$/, '');
+    for (const [from, to] of never) {
+      if (!from.test(room)) continue;
+      for (const imported of importsOf(file)) t.notMatch(imported, to, `${room} and ${imported}`);
+    }
+  }
+  for (const file of files) {
+    t.notMatch(
+      file,
+      /(^|\/)(utils?|common|types|helpers)(\/|\.)/,
+      `${file} is named for what it hides`,
+    );
+  }
+});

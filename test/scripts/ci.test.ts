@@ -1,0 +1,79 @@
+// .ci/run's verdict, with an npm on PATH that says what the case wants it to say.
+import { spawnSync } from 'node:child_process';
+import fs from 'node:fs';
+import path from 'node:path';
+import t from 'tap';
+import { inRoot } from '../../scripts/script.mjs';
+
+/** What `npm test` and `npm run cross` print, and their exit codes. */
+interface Case {
+  name: string;
+  test: [output: string, code: number];
+  cross: [output: string, code: number];
+  last: string;
+  code: number;
+}
+
+const cases: Case[] = [
+  {
+    name: 'all is well',
+    test: ['ok\n7 passed, 0 failed\n', 0],
+    cross: ['12 passed, 0 failed, 3 skipped\n', 0],
+    last: '19 passed, 0 failed',
+    code: 0,
+  },
+  {
+    name: 'a failed test',
+    test: ['7 passed, 2 failed\n', 1],
+    cross: ['12 passed, 0 failed\n', 0],
+    last: '19 passed, 2 failed',
+    code: 1,
+  },
+  {
+    name: 'a crash before the closing line, after something that looks like one',
+    test: ['4 passed, 0 failed\nthen more\n', 139],
+    cross: ['12 passed, 0 failed\n', 0],
+    last: '12 passed, 1 failed',
+    code: 1,
+  },
+  {
+    name: 'a closing line that denies the exit code',
+    test: ['7 passed, 0 failed\n', 0],
+    cross: ['12 passed, 0 failed\n', 1],
+    last: '19 passed, 1 failed',
+    code: 1,
+  },
+  {
+    name: 'nothing said',
+    test: ['', 0],
+    cross: ['', 0],
+    last: '0 passed, 2 failed',
+    code: 1,
+  },
+  {
+    name: 'no line end after the closing line',
+    test: ['7 passed, 0 failed', 0],
+    cross: ['1 passed, 0 failed', 0],
+    last: '8 passed, 0 failed',
+    code: 0,
+  },
+];
+
+t.test('.ci/run', { skip: process.platform === 'win32' && 'a bash script' }, async (t) => {
+  for (const { name, test, cross, last, code } of cases) {
+    const folder = t.testdir({ '.ci': { run: fs.readFileSync(inRoot('.ci/run')) }, programs: {} });
+    const say = ([output, exit]: [string, number]) => `printf '${output}'; exit ${exit}`;
+    const npm = `#!/bin/sh\ncase "$1" in test) ${say(test)} ;; *) ${say(cross)} ;; esac\n`;
+    fs.writeFileSync(path.join(folder, 'programs', 'npm'), npm, { mode: 0o755 });
+    const answer = spawnSync('bash', [path.join(folder, '.ci/run')], {
+      encoding: 'utf8',
+      env: { ...process.env, PATH: `${path.join(folder, 'programs')}:${process.env.PATH}` },
+    });
+    const lines = answer.stdout.trimEnd().split('\n');
+    t.equal(lines.at(-1), last, name);
+    t.equal(answer.status, code, `${name}: exit code`);
+    // A count in mid-output may stay; as the last line of its part it is shown with the part's name.
+    const bare = lines.filter((line) => /^\d+ passed, \d+ failed$/.test(line));
+    t.equal(bare.length, 1, `${name}: one closing line`);
+  }
+});
