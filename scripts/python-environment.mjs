@@ -19,6 +19,7 @@ import { depsFolder, Failure, shown } from './script.mjs';
 /**
  * @typedef {object} Wanted
  * @property {string} name of the folder in .deps/
+ * @property {string} [parent] the folder to use instead of .deps/
  * @property {readonly [major: number, minor: number]} versionMin of Python
  * @property {string} [hashed] a requirements file with hashes, installed without dependencies
  * @property {string} pinned a requirements file with exact versions, only as wheels
@@ -46,7 +47,7 @@ export function ensurePythonEnvironment(wanted) {
   const installed = installedPythonEnvironment(wanted);
   if (installed !== null) return installed;
 
-  const folder = path.join(depsFolder, wanted.name);
+  const folder = folderOf(wanted);
   const python = findPython(wanted.versionMin);
   if (python === null) return null;
   process.stdout.write(`installing ${wanted.name} into ${shown(folder)}\n`);
@@ -65,8 +66,13 @@ export function ensurePythonEnvironment(wanted) {
 }
 
 /** @param {Wanted} wanted */
-function stampFile({ name }) {
-  return path.join(depsFolder, name, 'installed.json');
+function folderOf({ name, parent = depsFolder }) {
+  return path.join(parent, name);
+}
+
+/** @param {Wanted} wanted */
+function stampFile(wanted) {
+  return path.join(folderOf(wanted), 'installed.json');
 }
 
 /** Changes with what is to be installed. @param {Wanted} wanted */
@@ -126,7 +132,7 @@ function pip(python, where, { name, hashed, pinned }) {
  * @returns {string | null} its absolute path
  */
 export function findPython([major, minor]) {
-  const named = process.env['PYTHON'];
+  const named = process.env.PYTHON;
   // The least versions first: wheels for the newest come late.
   const onPath = ['python3', ...[10, 11, 12, 13, 14].map((each) => `python3.${each}`), 'python'];
   for (const candidate of [...(named === undefined ? [] : [named]), ...onPath, ...pyenvPythons()]) {
@@ -140,7 +146,7 @@ export function findPython([major, minor]) {
 /** pyenv's own Pythons, oldest first; on PATH it shows only the ones that are switched on. */
 function pyenvPythons() {
   const versions = path.join(
-    process.env['PYENV_ROOT'] ?? path.join(os.homedir(), '.pyenv'),
+    process.env.PYENV_ROOT ?? path.join(os.homedir(), '.pyenv'),
     'versions',
   );
   if (!fs.existsSync(versions)) return [];

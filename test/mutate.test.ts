@@ -56,5 +56,9 @@ t.test('the harness finds what is there to be found', async (t) => {
   if (python === null) return;
   const env = { LOADERX_ADDON: addon, LOADERX_FAULT: 'wrong' };
   const report = await runMutants({ count: 340, run: '1', children: 1, python, env });
-  t.match(report.findings[0]?.what, /^record \d+: ours [\da-f]{16}, the reference's [\da-f]{16}$/);
+  const differs = /^record \d+: ours [\da-f]{16}, the reference's [\da-f]{16}$/;
+  t.ok(
+    report.findings.some(({ what }) => differs.test(what)),
+    'wrong data',
+  );
 });

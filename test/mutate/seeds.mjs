@@ -1,7 +1,7 @@
 // @ts-check
 // The intact containers that mutants are made of: both kinds, every codec, one shard and four, and
 // four of the 2.8 dialect. Small, so that every byte has a good chance to be hit, and so that a mutant
-// costs well under a millisecond.
+// costs well under a millisecond. Two more have records large enough to be decoded in place.
 import fs from 'node:fs';
 import path from 'node:path';
 import { Random } from '../interop/random.mjs';
@@ -17,13 +17,14 @@ import { readFiles } from '../support/files.mjs';
  * @property {'raw' | 'zstd' | 'zstd_dict'} codec
  * @property {number} shards
  * @property {'2.4' | '2.8'} dialect
+ * @property {boolean} isLarge
  * @property {Files} files
  */
 
 const recordCount = 9;
 
-/** @type {readonly Omit<Seed, 'name' | 'files'>[]} */
-const plans = [
+/** @type {readonly Omit<Seed, 'name' | 'files' | 'isLarge'>[]} */
+const small = [
   .../** @type {const} */ (['dense', 'ragged']).flatMap((kind) =>
     /** @type {const} */ (['raw', 'zstd', 'zstd_dict']).flatMap((codec) =>
       [1, 4].map((shards) => ({ kind, codec, shards, dialect: /** @type {const} */ ('2.4') })),
@@ -33,6 +34,13 @@ const plans = [
   { kind: 'dense', codec: 'zstd', shards: 1, dialect: '2.8' },
   { kind: 'ragged', codec: 'raw', shards: 1, dialect: '2.8' },
   { kind: 'ragged', codec: 'zstd_dict', shards: 4, dialect: '2.8' },
+];
+
+/** @type {readonly Omit<Seed, 'name' | 'files'>[]} */
+const plans = [
+  ...small.map((plan) => ({ ...plan, isLarge: false })),
+  { kind: 'ragged', codec: 'zstd', shards: 1, dialect: '2.4', isLarge: true },
+  { kind: 'ragged', codec: 'zstd_dict', shards: 4, dialect: '2.8', isLarge: true },
 ];
 
 /**
@@ -50,8 +58,8 @@ export async function makeSeeds(loaderx, folder) {
   /** @type {Seed[]} */
   const seeds = [];
   for (const plan of plans) {
-    const { kind, codec, shards, dialect } = plan;
-    const name = `${kind}-${codec}-${shards}-${dialect}`;
+    const { kind, codec, shards, dialect, isLarge } = plan;
+    const name = `${kind}-${codec}-${shards}-${dialect}${isLarge ? '-large' : ''}`;
     const place = path.join(folder, name);
     // One dictionary is a trained one, the other plain bytes.
     const isTrained = (kind === 'dense') === (shards === 1);
@@ -61,7 +69,7 @@ export async function makeSeeds(loaderx, folder) {
       ...{ dataShards: shards, dialect },
     };
     if (kind === 'dense') await makeDense(loaderx, place, common);
-    else await makeRagged(loaderx, place, common);
+    else await makeRagged(loaderx, place, common, isLarge);
     seeds.push({ name, ...plan, files: readFiles(place) });
   }
   return seeds;
@@ -76,15 +84,26 @@ async function makeDense(loaderx, place, common) {
   await writer.close();
 }
 
-/** Records of text of different lengths, two dimensions. @param {Loaderx} loaderx @param {string} place @param {import('../../ts/index.js').CreateOptions} common */
-async function makeRagged(loaderx, place, common) {
+/**
+ * Records of text of different lengths, two dimensions. Large ones, which compress well, stand between
+ * small ones.
+ *
+ * @param {Loaderx} loaderx
+ * @param {string} place
+ * @param {import('../../ts/index.js').CreateOptions} common
+ * @param {boolean} isLarge
+ */
+async function makeRagged(loaderx, place, common, isLarge) {
   const writer = loaderx.Ragged.create(place, { ...common, dtype: 'uint16', ndim: 2 });
   const records = Array.from({ length: recordCount }, (_, id) => {
-    const shape = [1 + (id % 4), 1 + ((id * 5) % 7)];
-    const data = new Uint16Array(
-      new Uint8Array(text(id, (shape[0] ?? 0) * (shape[1] ?? 0) * 2)).buffer,
-    );
-    return loaderx.ndarray('uint16', shape, data);
+    const [rows, columns] =
+      isLarge && id % 3 !== 1 ? [260 + id, 300] : [1 + (id % 4), 1 + ((id * 5) % 7)];
+    const items = text(id, Math.min(2000, rows * columns * 2));
+    const bytes = new Uint8Array(rows * columns * 2);
+    for (let at = 0; at < bytes.length; at += items.length) {
+      bytes.set(items.subarray(0, bytes.length - at), at);
+    }
+    return loaderx.ndarray('uint16', [rows, columns], new Uint16Array(bytes.buffer));
   });
   await writer.append(records);
   await writer.close();

@@ -2,8 +2,8 @@
 package: what this one reads and refuses, the package must read and refuse too.
 
 Deliberately plain: bytes in memory, one record at a time, no speed. It goes beyond the description
-where the package promises to (a build that was never published is refused, and so is a repeated
-schema field), and names refusals by the package's codes.
+where the package promises to (refused are a build that was never published, a repeated schema field
+and an empty dictionary), and names refusals by the package's codes.
 
 NumPy says which texts are dtypes, zstandard decodes frames; without them that part is unknown.
 """
@@ -231,7 +231,7 @@ class Container:
     def prepare(self):
         """What decodes frames; judges the dictionary."""
         content = self.regular("dict.zr")
-        if (content is None) == (self.codec == ZSTD_DICT):
+        if (content is None) == (self.codec == ZSTD_DICT) or content == b"":
             raise Refused("DICTIONARY")
         if content is not None and len(content) > DICT_BYTES_MAX:
             raise Refused("TOO_LARGE")
@@ -239,7 +239,7 @@ class Container:
             raise Unknown
         if zstandard is None or self.codec == RAW:
             return None
-        if not content:
+        if content is None:
             return zstandard.ZstdDecompressor(max_window_size=2**31)
         dictionary = zstandard.ZstdCompressionDict(content)
         try:

@@ -38,18 +38,22 @@ async function codeOf(act) {
 
 /** @type {Record<string, (...args: string[]) => unknown>} */
 const commands = {
-  /** Small builds b0, b1, … until somebody kills the process. @param {string} folder */
-  async loop(folder) {
+  /** Small builds L-0, L-1, … in each lane L, until somebody kills the process. */
+  async loop(folder, laneCount) {
     await codeOf(() => loaderx.open(folder)); // Loads the addon, which takes longer than a build.
     say('ready');
-    for (let index = 0; ; index += 1) {
-      const writer = create(path.join(folder, `b${index}`));
-      await writer.append(batchOf(0, 5, items));
-      writer.appendSync(batchOf(5, 5, items));
-      await writer.append(batchOf(10, 10, items));
-      if (index % 2 === 0) await writer.close();
-      else writer.closeSync();
-    }
+    /** @param {number} lane */
+    const build = async (lane) => {
+      for (let index = 0; ; index += 1) {
+        const writer = create(path.join(folder, `${lane}-${index}`));
+        await writer.append(batchOf(0, 5, items));
+        writer.appendSync(batchOf(5, 5, items));
+        await writer.append(batchOf(10, 10, items));
+        if ((index + lane) % 2 === 0) await writer.close();
+        else writer.closeSync();
+      }
+    };
+    await Promise.all(Array.from({ length: Number(laneCount) }, (_, lane) => build(lane)));
   },
 
   /** A build that ends itself. @param {string} at @param {string} when */

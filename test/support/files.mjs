@@ -53,13 +53,33 @@ export function writeFiles(folder, files) {
 export function switchFiles(folder, before, after) {
   for (const [name, content] of before) {
     const next = after.get(name);
-    if (next === content) continue;
-    // A file is written over in place; anything else goes first.
-    if (typeof content === 'string' || typeof next !== 'object') remove(path.join(folder, name));
+    if (next === content || (Buffer.isBuffer(content) && Buffer.isBuffer(next))) continue;
+    remove(path.join(folder, name));
   }
   for (const [name, content] of after) {
-    if (before.get(name) !== content) put(folder, name, content);
+    const there = before.get(name);
+    if (there === content) continue;
+    if (Buffer.isBuffer(there) && Buffer.isBuffer(content)) {
+      overwrite(path.join(folder, name), there.length, content);
+    } else {
+      put(folder, name, content);
+    }
   }
+}
+
+/**
+ * Writes over a file in place. Cutting it to nothing first, as `writeFileSync` does, makes some file
+ * systems wait for the disk when it is closed.
+ *
+ * @param {string} file
+ * @param {number} bytesThere
+ * @param {Buffer} content
+ */
+function overwrite(file, bytesThere, content) {
+  const handle = fs.openSync(file, 'r+');
+  fs.writeSync(handle, content, 0, content.length, 0);
+  if (content.length < bytesThere) fs.ftruncateSync(handle, content.length);
+  fs.closeSync(handle);
 }
 
 /** @param {string} file */

@@ -212,8 +212,10 @@ const commands = {
     if (withWorker === 'worker') {
       await new Promise((resolve) => {
         void runWorker({ role: 'leave', at, how: 'terminate' }, (worker) => {
-          worker.on('message', resolve);
-          worker.unref();
+          worker.on('message', (message) => {
+            worker.unref();
+            resolve(message);
+          });
         });
       });
     }

@@ -1,0 +1,219 @@
+// How loaders end: with the process, before it, in threads, forgotten; and that nothing is left.
+//
+//     LOADERX_TEARDOWN_COUNT=200   processes and threads of each kind, fewer unless given
+//     LOADERX_TEST_FULL=1          100,000 batches, 10,000,000 records, 1,000 loaders of each kind
+import { readFileSync, writeFileSync } from 'node:fs';
+import path from 'node:path';
+import t from 'tap';
+import * as loaderx from '../ts/index.js';
+import { DataLoader, Dense, ndarray } from '../ts/index.js';
+import { answerOf, inParallel, runChild } from './support/child.js';
+import { failureOf } from './support/outcome.js';
+import { Scratch } from './support/scratch.js';
+import { buildStreams } from './support/streams.mjs';
+
+const scratch = new Scratch(t);
+const isFull = process.env.LOADERX_TEST_FULL === '1';
+const repeats = Number(process.env.LOADERX_TEARDOWN_COUNT ?? 1);
+const root = scratch.fresh('data');
+await buildStreams(loaderx, root, 1003);
+const collecting = { nodeArgs: ['--expose-gc'] };
+
+/** Runs one way of leaving `repeats` times: each ending, and the slowest. */
+async function endings(args: readonly string[]): Promise<{ ends: object; slowestMs: number }> {
+  const ends: Record<string, number> = {};
+  let slowestMs = 0;
+  await inParallel(repeats, 2, async () => {
+    const { code, signal, stderr, ms } = await runChild('loaders', ['leave', root, ...args]);
+    const complaint = /^(?:\w*Error: .*|.*Warning: .*)$/m.exec(stderr)?.[0] ?? stderr.trim();
+    const text = `${code ?? signal} ${complaint}`.trim();
+    ends[text] = (ends[text] ?? 0) + 1;
+    slowestMs = Math.max(slowestMs, ms);
+  });
+  return { ends, slowestMs };
+}
+
+t.test('a script that forgets close, or breaks, ends by itself', async (t) => {
+  const kinds = ['none', 'function', 'later', 'pool'];
+  for (const [index, workers] of [0, 1, 4, 16].entries()) {
+    for (const [offset, prefetch] of [1, 64].entries()) {
+      for (const how of ['forget', 'break', 'next']) {
+        const mine =
+          isFull || repeats > 1 ? kinds : [kinds[(index + offset) % 4] ?? 'none', 'pool'];
+        for (const kind of new Set(mine)) {
+          const { ends, slowestMs } = await endings([how, `${workers}`, `${prefetch}`, kind]);
+          const name = `${how}, ${kind}, workers ${workers}, prefetch ${prefetch}`;
+          t.strictSame(ends, { 0: repeats }, name);
+          t.ok(slowestMs < 2000 * slack, `${name}: ${Math.round(slowestMs)} ms`);
+        }
+      }
+    }
+  }
+});
+
+/** A machine that is busy with other things has no say in what is right here. */
+const slack = 5;
+
+t.test('listeners of the process in either order, and a gather that nobody awaits', async (t) => {
+  for (const how of ['listeners first', 'listeners last', 'gather']) {
+    const { ends } = await endings([how, '4', '4', 'none']);
+    t.strictSame(ends, { 0: repeats }, how);
+  }
+});
+
+t.test('leaving with work in flight: the right exit code, no signal', async (t) => {
+  const ways: readonly (readonly [string, string])[] = [
+    ['process.exit', '7'],
+    ['throw', '1 Error: of the program'],
+    ['reject', '1 RangeError: of the program'],
+    ['loop', '1 TypeError: of the loop'],
+    ['close', '0'],
+    ['close twice', '0'],
+  ];
+  for (const [how, end] of ways) {
+    for (const kind of ['none', 'later', 'pool']) {
+      const { ends, slowestMs } = await endings([how, '4', '8', kind]);
+      t.strictSame(ends, { [end]: repeats }, `${how}, ${kind}`);
+      t.ok(slowestMs < 2000 * slack, `${how}, ${kind}: ${Math.round(slowestMs)} ms`);
+    }
+  }
+});
+
+t.test('threads that are terminated while their loaders work', async (t) => {
+  const count = Math.max(20, repeats);
+  const answer = await answerOf(t, 'loaders', ['terminated', root, String(count)]);
+  const { ends, slowestMs } = answer as { ends: object; slowestMs: number };
+  t.strictSame(ends, { 1: count });
+  t.ok(slowestMs < 2000 * slack, `${Math.round(slowestMs)} ms`);
+});
+
+t.test('loaders in several threads at once', async (t) => {
+  t.strictSame(await answerOf(t, 'loaders', ['inWorkers', root, '4']), { right: 4 });
+});
+
+interface Holdings {
+  readonly descriptors: number;
+  readonly threads: number;
+  readonly rss: number;
+}
+
+t.test('loaders made and broken off after one batch leave nothing', async (t) => {
+  for (const [kind, count] of [
+    ['function', 1000],
+    ['pool', isFull ? 1000 : 30],
+  ] as const) {
+    const args = ['brokenOff', root, String(count), kind];
+    const { before, after } = (await answerOf(t, 'loaders', args, collecting)) as {
+      before: Holdings;
+      after: Holdings;
+    };
+    t.equal(after.descriptors, before.descriptors, `${kind}: descriptors`);
+    t.equal(after.threads, before.threads, `${kind}: threads`);
+    const grown = after.rss - before.rss;
+    t.ok(grown < 24 * 2 ** 20, `${kind}: ${grown} bytes resident more after ${count}`);
+  }
+});
+
+t.test('loaders that are dropped without close are collected, their threads too', async (t) => {
+  const args = ['dropped', root, isFull ? '200' : '20'];
+  const { alive, before, after } = (await answerOf(t, 'loaders', args, collecting)) as {
+    alive: number;
+    before: Holdings;
+    after: Holdings;
+  };
+  t.equal(alive, 0);
+  // Lanes of the native core come with the first gathers, and stay.
+  t.ok(after.threads <= before.threads + 2, `${before.threads} and ${after.threads} threads`);
+  t.ok(after.descriptors <= before.descriptors, 'descriptors');
+});
+
+t.test('many small batches: nothing grows with them', async (t) => {
+  const [count, from] = isFull ? [100_000, 5000] : [8000, 2500];
+  const args = ['growth', root, String(count), String(from)];
+  const { heapSlope, rssSlope } = (await answerOf(t, 'loaders', args, collecting)) as {
+    heapSlope: number;
+    rssSlope: number;
+  };
+  t.ok(heapSlope < 1024, `heap: ${heapSlope.toFixed(1)} bytes a batch`);
+  // Over few batches the resident size is still that of a process that gets going.
+  const limit = isFull ? 1024 : 4096;
+  t.ok(rssSlope < limit, `resident: ${rssSlope.toFixed(1)} bytes a batch`);
+});
+
+t.test('two loaders beside a libuv pool of one thread that is busy', async (t) => {
+  const env = { UV_THREADPOOL_SIZE: '1' };
+  const count = isFull ? '10000' : '300';
+  t.strictSame(await answerOf(t, 'loaders', ['busy', root, count], { env }), [0, 0]);
+});
+
+t.test('a throw in the loop body of large batches: the user’s error, soon', async (t) => {
+  const at = scratch.fresh();
+  await runChild('loaders', ['buildLarge', at, isFull ? '10000000' : '300000']);
+  const { code, stderr, ms } = await runChild('loaders', ['largeThrow', at]);
+  t.equal(code, 1);
+  t.match(stderr, /RangeError: of the loop/);
+  t.ok(ms < 2000 * slack, `${Math.round(ms)} ms`);
+});
+
+t.test('one bad frame fails exactly the batches that hold it', async (t) => {
+  const at = scratch.fresh();
+  const count = 200;
+  const items = 256;
+  const writer = Dense.create(at, {
+    dtype: 'uint32',
+    itemShape: [items],
+    codec: 'zstd',
+    dataShards: 1,
+  });
+  const data = new Uint32Array(count * items).map((_, index) => Math.floor(index / items) * 3);
+  await writer.append(ndarray('uint32', [count, items], data));
+  await writer.close();
+  const bad = 77;
+  const file = path.join(at, 'data_0.zr');
+  const bytes = readFileSync(file);
+  const magic = Buffer.from('28b52ffd', 'hex');
+  let found = -1;
+  for (let record = 0; record <= bad; record += 1) found = bytes.indexOf(magic, found + 1);
+  bytes[found] = 0;
+  writeFileSync(file, bytes);
+
+  const steps = 1000;
+  const options = { length: count, batchSize: 8, mode: 'iid', seed: 1 } as const;
+  const sampler = new loaderx.Sampler(options);
+  const holding = Array.from({ length: steps }, () => sampler.draw().includes(BigInt(bad)));
+  sampler.close();
+  const reader = Dense.open(at);
+  for (const order of ['step', 'completion'] as const) {
+    const loader = new DataLoader({ reader }, { ...{ batchSize: 8, mode: 'iid', seed: 1 }, order });
+    const failed: number[] = [];
+    let right = 0;
+    while (loader.step < steps) {
+      const call = loader.next();
+      const failure = await call.then(
+        ({ value: batch }) => {
+          const values = batch?.reader.data as Uint32Array;
+          if (values.length === 8 * items && !values.includes(bad * 3)) right += 1;
+          return undefined;
+        },
+        (error: unknown) => error,
+      );
+      if (failure === undefined) continue;
+      t.match(failure, { code: 'CODEC', record: bad, file: 'data_0.zr', path: at });
+      const { failedStep = -1 } = loader;
+      failed.push(failedStep);
+      if (order === 'completion') break;
+      await loader.seek(failedStep + 1);
+    }
+    if (order === 'step') {
+      const wanted = holding.flatMap((holds, step) => (holds ? [step] : []));
+      t.ok(wanted.length > 20);
+      t.strictSame(failed, wanted, 'no more and no fewer');
+      t.equal(right, steps - wanted.length);
+    } else {
+      t.ok(holding[failed[0] ?? -1], 'as they come: one that holds it');
+    }
+    await loader.close();
+  }
+  t.equal((await failureOf(() => reader.gather([bad]))).record, bad);
+  await reader.close();
+});
