@@ -6,6 +6,16 @@
 export { type DictSource, trainDict } from './dict.js';
 export type { DataOf, DType, NativeOf } from './dtype.js';
 export { type ErrorCode, type ErrorPlace, type ErrorRecord, LoaderxError } from './errors.js';
+export type { BatchOf, Stream, StreamBatch } from './loader/batch.js';
+export {
+  DataLoader,
+  type DataLoaderOptions,
+  type LoaderStats,
+  type Transform,
+} from './loader/data-loader.js';
+export type { Random, Rng } from './loader/rng.js';
+export { type Shard, type ShardFromEnvOptions, shardFromEnv, type Uneven } from './loader/shard.js';
+export type { TransformContext } from './loader/transform.js';
 export { type NdArray, ndarray, toNative } from './ndarray.js';
 export { Sampler, type SamplerMode, type SamplerOptions, type SamplerRecord } from './sampler.js';
 export type { Dialect } from './schema.js';

@@ -410,6 +410,11 @@ fn splitPath(path: []const u8, fault: *Fault) Error!Where {
 fn refuseExisting(io: Io, path: []const u8, fault: *Fault) Error!void {
     _ = Io.Dir.cwd().statFile(io, path, .{ .follow_symlinks = false }) catch |err| return switch (err) {
         error.FileNotFound => {},
+        // `statFile` has no error for ENAMETOOLONG.
+        error.Unexpected => {
+            const is_long = std.fs.path.basename(path).len > Io.Dir.max_name_bytes;
+            return fault.failOs(if (is_long) error.NameTooLong else err, .folder, "looking at the path");
+        },
         else => fault.failOs(err, .folder, "looking at the path"),
     };
     return fault.fail(error.Exists, .folder, "something is at the path already; a build wants a new one", .{});

@@ -54,12 +54,6 @@ export abstract class StoreReader<D extends DType, Batch extends Disposable, One
     cancel: CancelWord,
   ): Promise<Batch | Out>;
 
-  /** As `gatherList` without `out`, into memory that another thread can be given. */
-  protected async gatherMovable(ids: BigUint64Array, cancel: CancelWord): Promise<Batch> {
-    // Without `out` the result is a batch of ours.
-    return (await this.gatherList(ids, undefined, cancel)) as Batch;
-  }
-
   protected abstract gatherListSync(ids: BigUint64Array, out: unknown): Batch | Out;
 
   /** Bytes of the items of these records, whose ids were checked. */
@@ -143,7 +137,8 @@ export abstract class StoreReader<D extends DType, Batch extends Disposable, One
   async #gatherDrawn(ids: BigUint64Array, cancel: Uint32Array): Promise<Batch> {
     this.handle.assertOpen();
     this.#assertFits(ids.length);
-    return this.gatherMovable(ids, cancel);
+    // Without `out` the result is a batch of ours.
+    return (await this.gatherList(ids, undefined, cancel)) as Batch;
   }
 
   async *#batches(count: number): AsyncGenerator<Batch, void, undefined> {
