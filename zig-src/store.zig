@@ -24,6 +24,7 @@ const scratch = @import("store/scratch.zig");
 const volume_module = @import("store/volume.zig");
 const append_module = @import("store/append.zig");
 const gather_module = @import("store/gather.zig");
+const windows = @import("store/windows.zig");
 const executor_module = @import("executor.zig");
 const fault_module = @import("fault.zig");
 const Error = fault_module.Error;
@@ -473,7 +474,7 @@ fn bornAlive(io: Io, parent: Io.Dir, sibling: []const u8, fault: *Fault) Error!?
         parent.deleteDir(io, sibling) catch {};
         return fault.failOs(err, .meta, "creating meta.zr");
     };
-    const locked = meta.tryLock(io, .exclusive) catch |err| {
+    const locked = tryLock(io, meta, .exclusive) catch |err| {
         discardFiles(io, parent, folder, sibling, meta, &.{});
         folder.close(io);
         return switch (err) {
@@ -501,7 +502,7 @@ fn removeDeadSiblings(io: Io, parent: Io.Dir, prefix: []const u8, fault: *Fault)
             parent.deleteDir(io, entry.name) catch {};
             continue;
         };
-        const dead = meta.tryLock(io, .exclusive) catch false;
+        const dead = tryLock(io, meta, .exclusive) catch false;
         if (!dead) {
             meta.close(io);
             return fault.fail(error.Locked, .folder, "a live build of this path is going on in {s}", .{entry.name});
@@ -545,7 +546,7 @@ fn removeFolder(io: Io, parent: Io.Dir, folder: Io.Dir, sibling: []const u8) voi
 }
 
 fn renameIntoPlace(io: Io, parent: Io.Dir, sibling: []const u8, name: []const u8, fault: *Fault) Error!void {
-    parent.renamePreserve(sibling, parent, name, io) catch |err| switch (err) {
+    renamePreserve(io, parent, sibling, name) catch |err| switch (err) {
         error.PathAlreadyExists, error.DirNotEmpty => return taken(fault),
         // No such rename here (an old kernel, some file systems; a folder cannot be hard-linked
         // instead). Then the name is claimed by making it, and an empty folder may be replaced in one
@@ -609,7 +610,7 @@ fn kindName(kind: Io.File.Kind) []const u8 {
 }
 
 fn lockShared(io: Io, meta: Io.File, fault: *Fault) Error!void {
-    const locked = meta.tryLock(io, .shared) catch |err| switch (err) {
+    const locked = tryLock(io, meta, .shared) catch |err| switch (err) {
         // A published container never changes, so a file system without locks may be read from.
         error.FileLocksUnsupported, error.SystemResources => return,
         else => return fault.failOs(err, .meta, "locking meta.zr"),
@@ -668,4 +669,16 @@ fn readDict(context: Context, folder: Io.Dir, store_codec: Codec, fault: *Fault)
         return fault.fail(error.Malformed, .dict, "dict.zr was cut while it was read", .{});
     }
     return try .init(context.gpa, bytes, .read, fault);
+}
+
+// ---- what Windows does its own way (store/windows.zig says why) ----
+
+fn tryLock(io: Io, meta: Io.File, kind: enum { shared, exclusive }) Io.File.LockError!bool {
+    if (builtin.os.tag == .windows) return windows.tryLock(meta, kind == .exclusive);
+    return meta.tryLock(io, if (kind == .exclusive) .exclusive else .shared);
+}
+
+fn renamePreserve(io: Io, parent: Io.Dir, sibling: []const u8, name: []const u8) Io.Dir.RenamePreserveError!void {
+    if (builtin.os.tag == .windows) return windows.renamePreserve(parent, sibling, name);
+    return parent.renamePreserve(sibling, parent, name, io);
 }
