@@ -5,12 +5,12 @@
 import { readFileSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import t from 'tap';
-import * as loaderx from '../ts/index.js';
-import { DataLoader, Dense, ndarray } from '../ts/index.js';
-import { answerOf, inParallel, runChild } from './support/child.js';
-import { failureOf } from './support/outcome.js';
-import { Scratch } from './support/scratch.js';
-import { buildStreams } from './support/streams.mjs';
+import * as loaderx from '../../ts/index.js';
+import { DataLoader, Dense, ndarray } from '../../ts/index.js';
+import { answerOf, inParallel, runChild } from '../support/child.js';
+import { failureOf } from '../support/outcome.js';
+import { Scratch } from '../support/scratch.js';
+import { buildStreams } from '../support/streams.mjs';
 
 const scratch = new Scratch(t);
 const isFull = process.env.LOADERX_TEST_FULL === '1';

@@ -4,10 +4,10 @@
 //     LOADERX_TEST_FULL=1   the pool of workers is made anew for each step, not for each 25th
 import { readFileSync, rmSync } from 'node:fs';
 import t from 'tap';
-import * as loaderx from '../ts/index.js';
-import { DataLoader } from '../ts/index.js';
-import { answerOf, inParallel, runChild } from './support/child.js';
-import { Scratch } from './support/scratch.js';
+import * as loaderx from '../../ts/index.js';
+import { DataLoader } from '../../ts/index.js';
+import { answerOf, inParallel, runChild } from '../support/child.js';
+import { Scratch } from '../support/scratch.js';
 import {
   buildStreams,
   closeStreams,
@@ -17,7 +17,7 @@ import {
   openStreams,
   type Streams,
   type StreamsBatch,
-} from './support/streams.mjs';
+} from '../support/streams.mjs';
 
 const scratch = new Scratch(t);
 const isFull = process.env.LOADERX_TEST_FULL === '1';
