@@ -3,7 +3,7 @@
 import { fileURLToPath } from 'node:url';
 import t from 'tap';
 import { described, referencePythonAtHand } from '../scripts/mutate.mjs';
-import { runMutants } from './mutate/pool.mjs';
+import { runMutants } from '../mutate/pool.mjs';
 
 const seed = process.env.LOADERX_SEED ?? String(Math.floor(Math.random() * 2 ** 32));
 t.comment(`seed ${seed}: LOADERX_SEED=${seed} makes the same mutants again`);
@@ -37,7 +37,7 @@ t.test('the reference reader judged all of it', async (t) => {
 });
 
 t.test('the harness finds what is there to be found', async (t) => {
-  const addon = fileURLToPath(new URL('./support/faulty-addon.cjs', import.meta.url));
+  const addon = fileURLToPath(new URL('../support/faulty-addon.cjs', import.meta.url));
   for (const [fault, what] of [
     ['signal', /^ended by SIGSEGV/],
     ['hang', /^it hangs$/],

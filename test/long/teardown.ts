@@ -2,8 +2,8 @@
 //
 //     LOADERX_TEARDOWN_COUNT=200   processes of each kind, 10 unless given; workers are always 200
 import t from 'tap';
-import { answerOf, type Ending, inParallel, runChild } from './support/child.js';
-import { Scratch } from './support/scratch.js';
+import { answerOf, type Ending, inParallel, runChild } from '../support/child.js';
+import { Scratch } from '../support/scratch.js';
 
 const scratch = new Scratch(t);
 const count = Number(process.env.LOADERX_TEARDOWN_COUNT ?? 10);
