@@ -2,8 +2,8 @@
 // processes, and held against the reference reader where there is a Python.
 import { fileURLToPath } from 'node:url';
 import t from 'tap';
-import { described, referencePythonAtHand } from '../scripts/mutate.mjs';
 import { runMutants } from '../mutate/pool.mjs';
+import { described, referencePythonAtHand } from '../scripts/mutate.mjs';
 
 const seed = process.env.LOADERX_SEED ?? String(Math.floor(Math.random() * 2 ** 32));
 t.comment(`seed ${seed}: LOADERX_SEED=${seed} makes the same mutants again`);
