@@ -6,6 +6,7 @@
 //!     zig build test         every Zig test, in Debug and in ReleaseFast
 //!     zig build test-exe     the same tests as programs in zig-out/bin, for a debugger or valgrind
 //!     zig build prebuilds    prebuilds/<platform>-<arch>/ for every row of `targets`
+//!     zig build bench-limits zig-out/bin/bench-limits, what the machine can do at most: `npm run bench`
 //!     zig build fmt          formatting, checked
 //!
 //!     zig-src/root.zig ─┐
@@ -141,6 +142,9 @@ pub fn build(b: *std.Build) void {
 
     addTests(b, sources, target, filters, sanitizers);
 
+    const limits = b.addInstallArtifact(benchLimits(b, sources, target), .{});
+    b.step("bench-limits", "The benchmark's limits, with the addon's zstd").dependOn(&limits.step);
+
     b.step("fmt", "Check the formatting").dependOn(&b.addFmt(.{
         .check = true,
         .paths = b.pathList(&.{ "zig-src", "build.zig", "build.zig.zon" }),
@@ -261,6 +265,15 @@ fn addon(
     dropUnused(library);
     if (target.result.os.tag == .linux) library.setVersionScript(b.path("zig-src/napi/exports.map"));
     return library;
+}
+
+/// For the same machine and with the same zstd as the addon, so that its rates are the addon's limit.
+fn benchLimits(b: *std.Build, sources: Sources, target: std.Build.ResolvedTarget) *std.Build.Step.Compile {
+    const module = b.createModule(.{ .target = target, .optimize = .fast, .link_libc = true });
+    module.addCSourceFile(.{ .file = b.path("bench/limits/limits.c"), .flags = &.{ "-std=c11", "-Wall", "-Wextra" } });
+    module.addIncludePath(sources.zstd);
+    module.linkLibrary(zstdLibrary(b, sources, target, .{}));
+    return b.addExecutable(.{ .name = "bench-limits", .root_module = module });
 }
 
 /// Always optimised: it is as slow as it is uninteresting to step through otherwise.

@@ -6,7 +6,7 @@ import fs from 'node:fs';
 import { entry, Failure, inRoot } from './script.mjs';
 
 const built = ['build', 'dist', 'licences', 'prebuilds', 'zig-out', '.zig-cache', '.tap'];
-const fetched = ['.deps', 'node_modules'];
+const fetched = ['.bench', '.deps', 'node_modules'];
 
 await entry(import.meta, (args) => {
   const strange = args.filter((arg) => arg !== '--all');
