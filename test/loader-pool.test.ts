@@ -1,5 +1,7 @@
 // Transforms in a pool of threads: what crosses, what fails, what ends. The pools are in a process of
 // plain JavaScript (support/loaders.mjs), where starting a thread is quick.
+import { execFile } from 'node:child_process';
+import { promisify } from 'node:util';
 import t from 'tap';
 import * as loaderx from '../ts/index.js';
 import { pack, packThrown, unpack, unpackThrown } from '../ts/loader/crossing.js';
@@ -205,6 +207,23 @@ t.test('modules that do not load, results that do not cross, workers that die', 
 t.test('transforms that never end are ended', async (t) => {
   const { slowestMs } = (await answerOf(t, 'loaders', ['stuck', root])) as { slowestMs: number };
   t.ok(slowestMs < 2000, `${Math.round(slowestMs)} ms`);
+});
+
+t.test('a program that comes as text has a pool too', async (t) => {
+  const program = `
+    import { loaderx } from ${JSON.stringify(new URL('./support/package.mjs', import.meta.url))};
+    const image = loaderx.Dense.open(${JSON.stringify(`${root}/image`)});
+    const transform = new URL(${JSON.stringify('data:text/javascript,export default () => 7')});
+    const loader = new loaderx.DataLoader({ image }, { transform });
+    console.log((await loader.next()).value);
+    await loader.close();`;
+  const { NODE_OPTIONS: _, ...env } = process.env;
+  const { stdout, stderr } = await promisify(execFile)(
+    process.execPath,
+    ['--input-type=module', '-e', program],
+    { env },
+  );
+  t.strictSame([stdout, stderr], ['7\n', '']);
 });
 
 t.test('a worker is told that its batch is not wanted any more', async (t) => {

@@ -241,6 +241,7 @@ const commands = {
       say({ right: holds(reader.gatherSync(ids).data, ids, items) });
       reader.gather(ids).catch(() => {});
     });
+    say('started');
     if (how === 'process.exit') process.exit(0);
     if (how === 'uncaught') throw new Error('of the program');
   },

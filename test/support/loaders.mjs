@@ -11,7 +11,7 @@ import { isMainThread, parentPort, Worker, workerData } from 'node:worker_thread
 import { loaderx } from './package.mjs';
 import { buildStreams, closeStreams, expectedIds, hashOf, idsOf, openStreams } from './streams.mjs';
 
-const { DataLoader, Dense, ndarray } = loaderx;
+const { DataLoader, Dense, ndarray, Ragged } = loaderx;
 
 /** @typedef {'sequential' | 'iid' | 'cyclic'} Mode */
 /** @typedef {import('./streams.mjs').StreamsBatch} StreamsBatch */
@@ -41,10 +41,11 @@ const outcomeOf = (promise) =>
 
 /** Descriptors, threads, and memory of this process (Linux). */
 function holdings() {
-  const { rss } = process.memoryUsage();
+  const { rss, heapUsed } = process.memoryUsage();
   return {
     descriptors: readdirSync('/proc/self/fd').length,
     threads: readdirSync('/proc/self/task').length,
+    heap: heapUsed,
     rss,
   };
 }
@@ -109,6 +110,7 @@ const commands = {
     } catch {
       // The first time.
     }
+    if (state.step === Number(steps)) return;
     const loader = new DataLoader(streams, {
       batchSize,
       mode: /** @type {Mode} */ (mode),
@@ -370,6 +372,49 @@ const commands = {
     await loader.close();
     await closeStreams(streams);
     return { heapSlope: slope(samples, 1), rssSlope: slope(samples, 2) };
+  },
+
+  /** Batches of 1 MiB of either geometry, disposed of by the consumer: resident bytes. */
+  async largeGrowth(at, count) {
+    const recordBytes = 65_536;
+    const records = 64;
+    const dense = Dense.create(`${at}/photo`, {
+      dtype: 'uint8',
+      itemShape: [recordBytes],
+      codec: 'raw',
+    });
+    const bytes = new Uint8Array(records * recordBytes).map((_, index) => index % 251);
+    await dense.append(ndarray('uint8', [records, recordBytes], bytes));
+    await dense.close();
+    const ragged = Ragged.create(`${at}/words`, { dtype: 'uint8', ndim: 1, codec: 'raw' });
+    const lists = Array.from({ length: records }, (_, id) => {
+      const size = recordBytes - 4096 + ((id * 977) % 8192);
+      return ndarray('uint8', [size], bytes.slice(id, id + size));
+    });
+    await ragged.append(lists);
+    await ragged.close();
+    const photo = Dense.open(`${at}/photo`);
+    const words = Ragged.open(`${at}/words`);
+    const loader = new DataLoader(
+      { photo, words },
+      { batchSize: 16, transform: ({ photo, words }) => ({ parts: [photo, words] }) },
+    );
+    /** @type {[step: number, heap: number, rss: number][]} */
+    const samples = [];
+    let base = 0;
+    let most = 0;
+    for (let step = 0; step < Number(count); step += 1) {
+      const { value } = await loader.next();
+      for (const part of value?.parts ?? []) part[Symbol.dispose]();
+      const { rss, heapUsed } = process.memoryUsage();
+      // Every page of the maps was touched by then, and every buffer made.
+      if (step === 100) base = rss;
+      if (step > 100) most = Math.max(most, rss - base);
+      if (step > 100 && step % 20 === 0) samples.push([step, heapUsed, rss]);
+    }
+    await loader.close();
+    await Promise.all([photo.close(), words.close()]);
+    return { most, rssSlope: slope(samples, 2) };
   },
 
   /** Two loaders and a libuv pool that is busy. */

@@ -8,7 +8,7 @@ export class Abort {
   /** Element 0 becomes 1. */
   readonly cancel = new Uint32Array(1);
   readonly #step: number;
-  #reason: LoaderxError | undefined;
+  #isAborted = false;
   #controller: AbortController | undefined;
   #onAbort: (() => void) | undefined;
 
@@ -17,28 +17,36 @@ export class Abort {
   }
 
   get isAborted(): boolean {
-    return this.#reason !== undefined;
+    return this.#isAborted;
   }
 
   /** Made where it is asked for. */
   get signal(): AbortSignal {
-    this.#controller ??= new AbortController();
-    if (this.#reason !== undefined) this.#controller.abort(this.#reason);
+    if (this.#controller === undefined) {
+      this.#controller = new AbortController();
+      if (this.#isAborted) this.#tell();
+    }
     return this.#controller.signal;
   }
 
   /** Calls `act` on abort, at once if it was; one at a time. */
   onAbort(act: (() => void) | undefined): void {
     this.#onAbort = act;
-    if (this.isAborted) act?.();
+    if (this.#isAborted) act?.();
   }
 
   abort(): void {
-    if (this.isAborted) return;
-    this.#reason = new LoaderxError('ABORTED', `step ${this.#step} is not wanted any more`);
+    if (this.#isAborted) return;
+    this.#isAborted = true;
     Atomics.store(this.cancel, 0, 1);
-    this.#controller?.abort(this.#reason);
+    this.#tell();
     this.#onAbort?.();
+  }
+
+  #tell(): void {
+    this.#controller?.abort(
+      new LoaderxError('ABORTED', `step ${this.#step} is not wanted any more`),
+    );
   }
 }
 

@@ -137,7 +137,7 @@ export class DataLoader<const S extends Readonly<Record<string, Stream>>, R = Ba
     this.#pipeline = pipeline;
     this.#meter = meter;
     this.#end = endOf(pipeline, this.#plan, signal);
-    dropped.register(this, this.#end);
+    dropped.register(this, this.#end, pipeline);
   }
 
   /** The next step to deliver: the whole checkpoint. */
@@ -224,7 +224,7 @@ export class DataLoader<const S extends Readonly<Record<string, Stream>>, R = Ba
   }
 }
 
-/** Ends what a loader left behind that was dropped without `close`. */
+/** Ends what a loader left behind that was dropped without `close`. By pipeline. */
 const dropped = new FinalizationRegistry<() => Promise<void>>((end) => {
   void end();
 });
@@ -237,6 +237,7 @@ function endOf(
 ): () => Promise<void> {
   const release = (): void => {
     signal?.removeEventListener('abort', onAbort);
+    dropped.unregister(pipeline);
     plan.close();
   };
   const end = async (): Promise<void> => {

@@ -110,6 +110,9 @@ export interface PipelineReport {
 /** Gathers at one time: enough that a lane finds the next one waiting when it is done. */
 const gathersMax = 4;
 
+/** Transforms that run at once may keep the event loop this long. A turn costs about 20 µs. */
+const blockedMsMax = 1;
+
 /** Without a transform, what comes out is what was gathered. */
 export class Pipeline<D extends Draw, Raw, Out> {
   readonly #stages: Stages<D, Raw, Out>;
@@ -144,6 +147,8 @@ export class Pipeline<D extends Draw, Raw, Out> {
   #deliveredCount = 0;
   #isHeld = false;
   #isPumping = false;
+  /** Time of transforms that ran at once, since the last turn. */
+  #blockedMs = 0;
   /** A turn of the event loop that goes on with transforms. */
   #turn: NodeJS.Immediate | undefined;
 
@@ -327,10 +332,10 @@ export class Pipeline<D extends Draw, Raw, Out> {
       return;
     }
     if (!isPending) {
-      this.#transformEnded(entry);
+      this.#blockedMs += this.#transformEnded(entry);
       this.#finish(entry, result as Out);
       // It kept this thread busy: the consumer and everybody else have their turn before the next.
-      this.#takeTurn();
+      if (this.#blockedMs >= blockedMsMax) this.#takeTurn();
       return;
     }
     Promise.resolve(result).then(
@@ -347,10 +352,13 @@ export class Pipeline<D extends Draw, Raw, Out> {
     );
   }
 
-  #transformEnded(entry: Entry<D, Raw, Out>): void {
+  /** The milliseconds that it took. */
+  #transformEnded(entry: Entry<D, Raw, Out>): number {
+    const ms = performance.now() - entry.startedMs;
     this.#transformingCount -= 1;
-    this.#work.transform += performance.now() - entry.startedMs;
+    this.#work.transform += ms;
     this.#ended();
+    return ms;
   }
 
   #startGather(): boolean {
@@ -496,6 +504,7 @@ export class Pipeline<D extends Draw, Raw, Out> {
     this.#finished = [];
     clearImmediate(this.#turn);
     this.#turn = undefined;
+    this.#blockedMs = 0;
   }
 
   /** The iteration has ended; a seek makes it go on. */
@@ -516,7 +525,8 @@ export class Pipeline<D extends Draw, Raw, Out> {
 
   async #close(): Promise<void> {
     this.#state = 'closed';
-    this.#seekStop.abort();
+    // A reason of its own: the usual one is an error, whose stack would hold on to the loader.
+    this.#seekStop.abort('closed');
     this.#giveUp();
     this.#dismiss();
     this.#settleMood();
@@ -578,6 +588,7 @@ export class Pipeline<D extends Draw, Raw, Out> {
   #takeTurn(): void {
     this.#turn = setImmediate(() => {
       this.#turn = undefined;
+      this.#blockedMs = 0;
       this.#pump();
     });
     if (!this.#isHeld) this.#turn.unref();

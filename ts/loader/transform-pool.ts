@@ -112,6 +112,7 @@ export class TransformPool implements Transformer {
     const worker = new Worker(new URL('./transform-worker.js', import.meta.url), {
       workerData: this.#settings,
       name: 'loaderx transform',
+      ...workerFlags(),
     });
     const member = memberOf(worker);
     worker.on('message', (answer: WorkerAnswer) => this.#answered(member, answer));
@@ -167,6 +168,15 @@ export class TransformPool implements Transformer {
       cause === undefined ? undefined : { cause },
     );
   }
+}
+
+/**
+ * Workers inherit the flags of node. One of them, for programs that come as text (`node -e`), is
+ * refused for a worker that comes from a file.
+ */
+function workerFlags(): { execArgv?: string[] } {
+  const isText = process.execArgv.some((flag) => flag.startsWith('--input-type'));
+  return isText ? { execArgv: [] } : {};
 }
 
 function memberOf(worker: Worker): Member {

@@ -6,7 +6,7 @@
 import type { Data, DType } from '../dtype.js';
 import { dtypeOf } from '../dtype.js';
 import type { DenseBatch, RaggedBatch } from './capability.js';
-import { DenseBatchView } from './dense.js';
+import { DenseBatchView } from './dense-views.js';
 import { keep, takeAllKept } from './memory.js';
 import { RaggedBatchView } from './ragged-views.js';
 
