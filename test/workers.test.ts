@@ -1,7 +1,8 @@
-// Worker threads: the package in main and 16 workers, only in workers, in 200 workers one after the
+// Worker threads: the package in main and 16 workers, only in workers, in many workers one after the
 // other, and twice in one process. How workers end is in teardown.test.ts.
 //
 //     LOADERX_WORKER_GATHERS=10000   gathers of each of 8 workers, 500 unless given
+//     LOADERX_WORKER_ROW=200         workers one after the other, 40 unless given
 import { cpSync, mkdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -11,6 +12,7 @@ import { Scratch } from './support/scratch.js';
 
 const scratch = new Scratch(t);
 const gathers = process.env.LOADERX_WORKER_GATHERS ?? '500';
+const row = process.env.LOADERX_WORKER_ROW ?? '40';
 const root = fileURLToPath(new URL('..', import.meta.url));
 const at = scratch.fresh();
 
@@ -34,8 +36,8 @@ t.test(`8 workers, ${gathers} gathers of 256 each (B27)`, async (t) => {
   t.strictSame(await run(t, 'together', '8', gathers, 'no'), { codes: [0], wrong: 0 });
 });
 
-t.test('200 workers one after the other', async (t) => {
-  t.strictSame(await run(t, 'inARow', '200'), { wrong: 0 });
+t.test(`${row} workers one after the other`, async (t) => {
+  t.strictSame(await run(t, 'inARow', row), { wrong: 0 });
 });
 
 t.test('two copies of the package in one process', async (t) => {

@@ -11,14 +11,15 @@
 import { createHash } from 'node:crypto';
 import fs from 'node:fs';
 import path from 'node:path';
-import { edited, switchFiles, writeFiles } from '../support/files.mjs';
+import { bytesOf, edited, switchFiles, writeFiles } from '../support/files.mjs';
 import { loaderx } from '../support/package.mjs';
+import { readLocation } from '../support/page.mjs';
 import { mutantOf } from './mutator.mjs';
 import { makeSeeds } from './seeds.mjs';
 
 /** @typedef {import('../../ts/index.js').DenseReader} DenseReader */
 /** @typedef {import('../../ts/index.js').RaggedReader} RaggedReader */
-/** @typedef {import('../../ts/index.js').NdArray} NdArray */
+/** @typedef {import('../support/files.mjs').Files} Files */
 
 /** What a container is: a refusal's code, or [kind, dtype, shape, length]. @typedef {string | [string, string, readonly number[] | number, number]} About */
 /** And its records: a refusal's code or a hash. @typedef {[about: About, records: string[]]} Outcome */
@@ -33,11 +34,10 @@ const codes = new Set(errorCodes);
 const msMax = 1000;
 /** Address space that a few mutants may add to a warm process beside what their records declare. */
 const growthBytesMax = 64 * 2 ** 20;
-const batchBytesMax = 4 * 2 ** 30;
 
 /** What is wrong whatever the reference says. @type {string[]} */
 let complaints = [];
-/** What the schemas of the last mutants declare for a gather of all records, at most. */
+/** What the last mutants declare for a gather of all records, at most. */
 let declaredBytes = 0;
 
 /** The code of a refusal; a complaint about an error that is not of the family. @param {unknown} error @param {string} place @returns {string} */
@@ -59,8 +59,8 @@ function hashOf({ shape, data }) {
   return hash.digest('hex').slice(0, 16);
 }
 
-/** @param {string} place @param {number} index @returns {Promise<Outcome>} */
-async function outcomeOf(place, index) {
+/** @param {string} place @param {Files} files @param {number} index @returns {Promise<Outcome>} */
+async function outcomeOf(place, files, index) {
   /** @type {DenseReader | RaggedReader} */
   let reader;
   try {
@@ -71,11 +71,7 @@ async function outcomeOf(place, index) {
   const { kind, dtype, length } = reader;
   const stored = reader.dialect === '2.8' ? dtype : (dtypeOf(dtype).numpy ?? dtype);
   const shape = reader.kind === 'dense' ? reader.itemShape : reader.ndim;
-  if (reader.kind === 'dense') {
-    const { itemBytes } = dtypeOf(dtype);
-    const recordBytes = reader.itemShape.reduce((bytes, size) => bytes * size, itemBytes);
-    declaredBytes = Math.max(declaredBytes, Math.min(recordBytes * length * 2, batchBytesMax));
-  }
+  declaredBytes = Math.max(declaredBytes, declaredBy(reader, bytesOf(files, 'meta.zr')));
   /** @type {string[]} */
   const records = [];
   for (let id = 0; id < length; id += 1) {
@@ -146,6 +142,25 @@ function hashesOf(batch, count) {
   );
 }
 
+/**
+ * Bytes that reading every record alone, and then all of them twice, may ask for before anything is
+ * collected: what the schema says of one, or what the locations say of all.
+ *
+ * @param {DenseReader | RaggedReader} reader
+ * @param {Buffer} meta
+ */
+function declaredBy(reader, meta) {
+  const { itemBytes } = dtypeOf(reader.dtype);
+  let bytes = 0;
+  for (let id = 0; id < reader.length; id += 1) {
+    bytes +=
+      reader.kind === 'dense'
+        ? reader.itemShape.reduce((product, size) => product * size, itemBytes)
+        : readLocation(meta, id).logical;
+  }
+  return 4 * bytes;
+}
+
 /** Highest address space so far, in bytes; 0 where the system does not tell. */
 function peakBytes() {
   if (process.platform !== 'linux') return 0;
@@ -153,10 +168,10 @@ function peakBytes() {
   return Number(/VmPeak:\s*(\d+) kB/.exec(status)?.[1] ?? 0) * 1024;
 }
 
-/** Tells a mutant that takes long from a machine that was busy. @param {string} place @param {number} index */
-async function watchAgain(place, index) {
+/** Tells a mutant that takes long from a machine that was busy. @param {string} place @param {Files} files @param {number} index */
+async function watchAgain(place, files, index) {
   const startCpu = process.cpuUsage();
-  await outcomeOf(place, index);
+  await outcomeOf(place, files, index);
   const { user, system } = process.cpuUsage(startCpu);
   if (user + system > msMax * 1000) complaints.push(`takes ${(user + system) / 1000} ms`);
 }
@@ -187,8 +202,8 @@ for (let index = task.from; index < task.until; index += 1) {
   switchFiles(place, seed.files, files);
   complaints = [];
   const startMs = performance.now();
-  const outcome = await outcomeOf(place, index);
-  if (performance.now() - startMs > msMax) await watchAgain(place, index);
+  const outcome = await outcomeOf(place, files, index);
+  if (performance.now() - startMs > msMax) await watchAgain(place, files, index);
   switchFiles(place, files, seed.files);
   // The first ones warm up.
   if (index % 16 === 0) {

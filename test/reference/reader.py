@@ -16,10 +16,7 @@ try:
     import numpy
 except ImportError:
     numpy = None
-try:
-    import zstandard
-except ImportError:
-    zstandard = None
+import zstd_once
 
 PAGE_BYTES = 4096
 SCHEMA_AT = 2056
@@ -115,8 +112,10 @@ def item_bytes_of(text):
     """NumPy's reading of a dtype text: its own spelling of it, and the bytes of an item."""
     if numpy is None:
         raise Unknown
-    # These have 4 or 8 bytes, depending on the platform; the package refuses to guess.
-    if text.lstrip("<>=|") in ("l", "L", "long", "ulong"):
+    # These have 4 or 8 bytes, depending on the platform; the package refuses to guess. And a single
+    # control character is a number of a type inside NumPy, which is an accident.
+    kind = text.lstrip("<>=|")
+    if kind in ("l", "L", "long", "ulong") or (len(kind) == 1 and kind < " "):
         raise Refused("UNSUPPORTED")
     try:
         dtype = numpy.dtype(text)
@@ -200,6 +199,9 @@ class Container:
             raise Refused("MALFORMED")
         if any(self.tails[shards:]) or any(tail > FILE_OFFSET_MAX for tail in self.tails):
             raise Refused("MALFORMED")
+        table_end = PAGE_BYTES + 16 * self.length
+        if table_end > FILE_OFFSET_MAX:
+            raise Refused("MALFORMED")
         expected = [f"data_{shard}.zr" for shard in range(shards)]
         if any(name.startswith("data_") and name not in expected for name in files):
             raise Refused("MALFORMED")
@@ -208,7 +210,6 @@ class Container:
             self.shards.append(self.regular(name))
             if self.shards[-1] is None or len(self.shards[-1]) < tail:
                 raise Refused("MALFORMED")
-        table_end = PAGE_BYTES + 16 * self.length
         if len(meta) < table_end:
             raise Refused("MALFORMED")
         if self.length == 0 and (any(self.shards) or len(meta) > table_end):
@@ -235,18 +236,15 @@ class Container:
             raise Refused("DICTIONARY")
         if content is not None and len(content) > DICT_BYTES_MAX:
             raise Refused("TOO_LARGE")
-        if zstandard is None and (content or b"").startswith(DICT_MAGIC):
-            raise Unknown
-        if zstandard is None or self.codec == RAW:
+        if self.codec == RAW:
             return None
-        if content is None:
-            return zstandard.ZstdDecompressor(max_window_size=2**31)
-        dictionary = zstandard.ZstdCompressionDict(content)
-        try:
-            decompressor = zstandard.ZstdDecompressor(dict_data=dictionary, max_window_size=2**31)
-            decompressor.decompressobj()
-        except zstandard.ZstdError:
-            raise Refused("DICTIONARY") from None
+        if zstd_once.is_missing:
+            if (content or b"").startswith(DICT_MAGIC):
+                raise Unknown
+            return None
+        decompressor = zstd_once.decompressor_for(content)
+        if decompressor is None:
+            raise Refused("DICTIONARY")
         return decompressor
 
     def record(self, index):
@@ -272,7 +270,7 @@ class Container:
         if schema.is_dense and record_bytes != schema.record_bytes:
             raise Refused("MALFORMED")
         stored = self.shards[shard][offset : offset + stored_bytes]
-        data = stored if self.codec == RAW else self.decode(stored, record_bytes)
+        data = stored if self.codec == RAW else self.decoded(stored, record_bytes)
         if schema.is_dense:
             return schema.shape, data
         form = f"<{schema.shape}{'I' if schema.is_json else 'Q'}"
@@ -281,20 +279,10 @@ class Container:
             raise Refused("MALFORMED")
         return dims, data[header_bytes:]
 
-    def decode(self, frames, wanted_bytes):
-        """All frames, one after the other, must make exactly the record."""
-        if self.decompressor is None:
+    def decoded(self, stored, record_bytes):
+        if zstd_once.is_missing:
             raise Unknown
-        decoded = b""
-        while frames and len(decoded) <= wanted_bytes:
-            frame = self.decompressor.decompressobj()
-            try:
-                decoded += frame.decompress(frames)
-            except zstandard.ZstdError:
-                raise Refused("CODEC") from None
-            if not frame.eof:
-                raise Refused("CODEC")
-            frames = frame.unused_data
-        if frames or len(decoded) != wanted_bytes:
+        data = zstd_once.decode(self.decompressor, stored, record_bytes)
+        if data is None or len(data) != record_bytes:
             raise Refused("CODEC")
-        return decoded
+        return data

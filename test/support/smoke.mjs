@@ -55,7 +55,7 @@ if (isMainThread) {
  * @param {(name: string) => void} passed
  */
 async function prove(native, addonFile, scratch, passed) {
-  assert.equal(native.abiVersion(), 1);
+  assert.equal(native.abiVersion(), 2);
   passed('the ABI version');
   assert.ok(native.laneCount() >= 1);
   passed('lanes');
@@ -172,7 +172,7 @@ async function writeAndRead(native, container, codec, dict, records, recordBytes
   native.appendSync(build, records.subarray(0, half), undefined, count / 2, recordBytes);
   await native.append(build, records.slice(half), undefined, count / 2, recordBytes);
   assert.equal(fs.existsSync(container), false, 'nothing is there before publication');
-  await native.publish(build, true);
+  await native.publish(build, true, undefined);
   native.closeSync(build);
 
   const store = native.storeOpen(container);
