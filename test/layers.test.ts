@@ -7,6 +7,8 @@ import ts from 'typescript';
 
 const root = path.resolve(import.meta.dirname, '..', 'ts');
 
+const cliDoors = ['cli/command', 'cli/terminal', 'cli/text'];
+
 /** Rooms by file, most specific first. `*` is any file of that folder. */
 const rooms: readonly (readonly [string, readonly string[]])[] = [
   // Pure rooms: no native code, no file system.
@@ -38,28 +40,47 @@ const rooms: readonly (readonly [string, readonly string[]])[] = [
   ['store/memory', ['errors', 'node:util']],
   ['store/stream', []],
   ['store/capability', ['dtype', 'ndarray', 'schema', 'store/ids']],
-  ['store/options', ['dtype', 'errors', 'schema', 'store/capability']],
+  ['store/fields', ['errors']],
+  ['store/options', ['dtype', 'errors', 'schema', 'store/capability', 'store/fields']],
   ['store/handle', ['errors', 'native/binding']],
+  ['store/sizes', []],
+  // Reading a whole container, and what is known of it once it was read. Readers are types here.
+  ['store/walk', ['dtype', 'schema', 'store/capability', 'store/ids', 'store/sizes']],
+  ['store/logical-digest', ['node:crypto', 'store/capability', 'store/walk']],
+  ['store/folder', ['errors', 'node:fs', 'node:path', 'store/path']],
+  ['store/integrity-file', ['errors', 'node:crypto']],
+  [
+    'store/integrity',
+    [
+      ...['errors', 'schema', 'native/binding', 'native/cancel', 'store/capability'],
+      ...['store/folder', 'store/handle', 'store/integrity-file', 'store/logical-digest'],
+      'store/path',
+    ],
+  ],
   [
     'store/container',
     [
       ...['errors', 'schema', 'native/binding', 'native/load'],
-      ...['store/capability', 'store/handle', 'store/options', 'store/path'],
+      ...['store/capability', 'store/handle', 'store/integrity', 'store/options', 'store/path'],
     ],
   ],
   ['store/append-queue', ['errors', 'native/binding', 'store/handle', 'node:async_hooks']],
   [
     'store/writer',
-    ['dtype', 'schema', 'store/append-queue', 'store/capability', 'store/handle', 'store/options'],
+    [
+      ...['dtype', 'schema', 'store/append-queue', 'store/capability', 'store/container'],
+      ...['store/handle', 'store/integrity', 'store/options'],
+    ],
   ],
   [
     'store/reader',
     [
       ...['dtype', 'errors', 'schema', 'native/cancel', 'store/capability', 'store/container'],
-      ...['store/handle', 'store/ids', 'store/options', 'store/stream'],
+      ...['store/fields', 'store/handle', 'store/ids', 'store/stream'],
     ],
   ],
-  ['store/pad', ['dtype', 'errors', 'store/capability', 'store/options']],
+  ['store/dense-views', ['dtype', 'ndarray', 'store/memory']],
+  ['store/pad', ['dtype', 'errors', 'store/capability', 'store/fields']],
   [
     'store/ragged-pack',
     ['dtype', 'errors', 'ndarray', 'schema', 'store/append-queue', 'store/memory'],
@@ -72,33 +93,123 @@ const rooms: readonly (readonly [string, readonly string[]])[] = [
     'store/dense',
     [
       ...['dtype', 'errors', 'ndarray', 'schema', 'node:util', 'store/append-queue'],
-      ...['store/capability', 'store/container', 'store/handle', 'store/memory', 'store/options'],
-      ...['store/path', 'store/reader', 'store/writer'],
+      ...['store/capability', 'store/container', 'store/dense-views', 'store/fields'],
+      ...['store/handle', 'store/memory', 'store/options', 'store/path', 'store/reader'],
+      'store/writer',
     ],
   ],
   [
     'store/ragged',
     [
       ...['dtype', 'errors', 'ndarray', 'schema', 'native/binding', 'store/append-queue'],
-      ...['store/capability', 'store/container', 'store/handle', 'store/memory', 'store/options'],
-      ...['store/path', 'store/ragged-pack', 'store/ragged-views', 'store/reader', 'store/writer'],
+      ...['store/capability', 'store/container', 'store/fields', 'store/handle', 'store/memory'],
+      ...[
+        'store/options',
+        'store/path',
+        'store/ragged-pack',
+        'store/ragged-views',
+        'store/reader',
+        'store/sizes',
+        'store/writer',
+      ],
     ],
   ],
   [
     'store/open',
     [
-      ...['store/capability', 'store/container', 'store/dense', 'store/options', 'store/path'],
-      'store/ragged',
+      ...['store/capability', 'store/container', 'store/dense', 'store/fields', 'store/options'],
+      ...['store/path', 'store/ragged'],
     ],
   ],
 
   [
     'store/hand-over',
-    ['dtype', 'store/capability', 'store/dense', 'store/memory', 'store/ragged-views'],
+    ['dtype', 'store/capability', 'store/dense-views', 'store/memory', 'store/ragged-views'],
   ],
 
   ['sampler', ['errors', 'native/binding', 'native/cancel', 'native/load']],
-  ['dict', ['dtype', 'errors', 'ndarray', 'native/load', 'store/capability', 'store/ragged']],
+  ['dict', ['dtype', 'errors', 'ndarray', 'native/load', 'store/capability', 'store/sizes']],
+
+  // Looking at whole containers. Natively they are checked, and read as everybody reads them.
+  ['inspect/progress', []],
+  ['inspect/settings', ['errors', 'native/cancel', 'store/fields', 'inspect/progress']],
+  [
+    'inspect/facts',
+    ['dtype', 'schema', 'store/capability', 'store/container', 'store/dense', 'store/ragged'],
+  ],
+  [
+    'inspect/info',
+    [
+      ...['dtype', 'errors', 'schema', 'node:fs', 'node:path', 'store/container', 'store/fields'],
+      ...['store/folder', 'store/ids', 'store/integrity', 'store/integrity-file', 'store/path'],
+      ...['inspect/facts', 'inspect/progress', 'inspect/settings'],
+    ],
+  ],
+  ['inspect/numbers', ['dtype', 'ndarray']],
+  ['inspect/picture', ['ndarray']],
+  ['inspect/png', ['errors', 'ndarray', 'node:zlib', 'inspect/picture']],
+  [
+    'inspect/head',
+    [
+      ...['errors', 'ndarray', 'store/container', 'store/fields', 'store/ids', 'store/path'],
+      ...['inspect/facts', 'inspect/numbers', 'inspect/picture', 'inspect/settings'],
+    ],
+  ],
+  [
+    'inspect/verify',
+    [
+      ...['errors', 'native/binding', 'native/cancel', 'store/container', 'store/fields'],
+      ...['store/folder', 'store/integrity', 'store/integrity-file', 'store/path'],
+      ...['inspect/progress', 'inspect/settings'],
+    ],
+  ],
+  [
+    'inspect/digest',
+    [
+      ...['errors', 'store/capability', 'store/container', 'store/fields', 'store/folder'],
+      ...['store/integrity', 'store/integrity-file', 'store/logical-digest', 'store/path'],
+      ...['inspect/facts', 'inspect/progress', 'inspect/settings', 'inspect/verify'],
+    ],
+  ],
+  [
+    'inspect/diff',
+    [
+      ...['dtype', 'ndarray', 'store/capability', 'store/container', 'store/fields', 'store/ids'],
+      ...['store/logical-digest', 'store/path', 'store/walk', 'inspect/facts'],
+      ...['inspect/numbers', 'inspect/progress', 'inspect/settings'],
+    ],
+  ],
+  [
+    'inspect/recode',
+    [
+      ...['dict', 'errors', 'schema', 'store/capability', 'store/container', 'store/dense'],
+      ...['store/fields', 'store/logical-digest', 'store/path', 'store/ragged', 'store/walk'],
+      ...['inspect/facts', 'inspect/progress', 'inspect/settings'],
+    ],
+  ],
+
+  // The command line: words in, text out. What it does is done by the rooms above.
+  ['cli/text', []],
+  ['cli/terminal', ['inspect/picture', 'inspect/progress', 'cli/text']],
+  ['cli/command', ['errors', 'cli/terminal']],
+  ['cli/dict-file', ['node:fs', 'cli/command']],
+  ['cli/info', ['errors', 'inspect/facts', 'inspect/info', ...cliDoors]],
+  [
+    'cli/head',
+    ['node:fs', 'inspect/head', 'inspect/picture', 'inspect/png', 'cli/info', ...cliDoors],
+  ],
+  ['cli/verify', ['inspect/info', 'inspect/verify', ...cliDoors]],
+  ['cli/digest', ['inspect/digest', 'inspect/info', 'cli/command', 'cli/text']],
+  ['cli/diff', ['inspect/diff', 'cli/info', ...cliDoors]],
+  ['cli/recode', ['inspect/recode', 'cli/dict-file', ...cliDoors]],
+  ['cli/train-dict', ['dict', 'store/open', 'cli/command', 'cli/dict-file', 'cli/text']],
+  [
+    'cli/main',
+    [
+      ...['errors', 'node:util', 'cli/diff', 'cli/digest', 'cli/head', 'cli/info', 'cli/recode'],
+      ...['cli/train-dict', 'cli/verify', ...cliDoors],
+    ],
+  ],
 
   // The loader: readers are types to it, but for the door that they open to it.
   ['loader/abort', ['errors']],
@@ -151,6 +262,8 @@ const rooms: readonly (readonly [string, readonly string[]])[] = [
     'index',
     [
       ...['dict', 'dtype', 'errors', 'ndarray', 'sampler', 'schema'],
+      ...['inspect/diff', 'inspect/digest', 'inspect/facts', 'inspect/head', 'inspect/info'],
+      ...['inspect/png', 'inspect/progress', 'inspect/recode', 'inspect/verify'],
       ...['loader/batch', 'loader/data-loader', 'loader/rng', 'loader/shard', 'loader/transform'],
       ...[
         'store/capability',
@@ -162,6 +275,7 @@ const rooms: readonly (readonly [string, readonly string[]])[] = [
       ],
     ],
   ],
+  ['cli', ['cli/main']],
 ];
 
 const allowed = new Map(rooms);
@@ -227,6 +341,9 @@ t.test('the whole areas: what each may never open', async (t) => {
     [/^(store\/|sampler|dict)/, /^(loader\/|convert\/|index|converter|cli)/],
     [/^loader\//, /^(native\/|convert\/|store\/(?!capability$|hand-over$|stream$))/],
     [/^convert\//, /^(native\/|loader\/)/],
+    [/^(store\/|sampler|dict|loader\/)/, /^(inspect|cli)\//],
+    [/^inspect\//, /^(loader|convert|cli)\//],
+    [/^cli\//, /^(native|loader|convert)\/|^store\/(?!open$)/],
   ];
   for (const file of files) {
     const room = file.replace(/\.ts$/, '');

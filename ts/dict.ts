@@ -14,7 +14,7 @@ import { ArgumentRangeError, ArgumentTypeError, fromNative, LoaderxError, show }
 import { native } from './native/load.js';
 import { arrayParts, type NdArray } from './ndarray.js';
 import type { DenseReader, RaggedReader } from './store/capability.js';
-import { payloadBytesOf } from './store/ragged.js';
+import { payloadBytesOf, type SizedReader } from './store/sizes.js';
 
 /** Most bytes of a trained dictionary. */
 export const dictBytesMax = 32_768;
@@ -79,11 +79,6 @@ async function sampleOf(source: unknown): Promise<Sample> {
     throw new ArgumentTypeError('source', 'source is a writer: train on the records themselves');
   }
   return sampleArray(source);
-}
-
-/** A ragged reader tells sizes without reading payloads. */
-interface SizedReader {
-  [payloadBytesOf](ids: BigUint64Array): number[];
 }
 
 function sampleArray(source: object): Sample {

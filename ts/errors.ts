@@ -42,6 +42,8 @@ const meanings = {
   BUILD_FAILED: 'an earlier append of this build failed',
   /** A transform's worker ended, its module has no transform, or its result cannot change threads. */
   TRANSFORM: 'a transform cannot run, or its result cannot be handed over',
+  /** Bytes are not those that the container's integrity file vouches for, or it has no such file. */
+  INTEGRITY: 'not what the integrity file vouches for',
   /** The caller's signal was aborted; `cause` is its reason. */
   ABORTED: 'the signal was aborted',
   /** This platform, file system or stored dtype is not covered. */
@@ -60,7 +62,7 @@ export const errorCodes: readonly ErrorCode[] = Object.freeze(Object.keys(meanin
 export interface ErrorPlace {
   /** The container, as the caller named it. */
   readonly path?: string;
-  /** The file inside the container: `meta.zr`, `data_3.zr`, `dict.zr`. */
+  /** The file inside the container: `meta.zr`, `data_3.zr`, `dict.zr`, `integrity.zr`. */
   readonly file?: string;
   /** The data file's number. */
   readonly shard?: number;
@@ -191,6 +193,7 @@ const codeOfStatus: ReadonlyMap<number, ErrorCode> = new Map([
   [-13, 'DICTIONARY'],
   [-14, 'ABORTED'],
   [-15, 'UNSUPPORTED'],
+  [-16, 'INTEGRITY'],
 ]);
 
 function isNativeStatus(error: unknown): error is NativeStatus {
@@ -208,6 +211,8 @@ function fileOf(failure: NativeStatus): string | undefined {
       return failure.shard === undefined ? undefined : `data_${failure.shard}.zr`;
     case 4:
       return 'dict.zr';
+    case 5:
+      return 'integrity.zr';
     default:
       return undefined;
   }

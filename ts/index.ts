@@ -6,6 +6,38 @@
 export { type DictSource, trainDict } from './dict.js';
 export type { DataOf, DType, NativeOf } from './dtype.js';
 export { type ErrorCode, type ErrorPlace, type ErrorRecord, LoaderxError } from './errors.js';
+export {
+  type DiffReport,
+  diff,
+  type FactDifference,
+  type RecordDifference,
+} from './inspect/diff.js';
+export {
+  type DigestOptions,
+  type DigestResult,
+  digest,
+  logicalDigest,
+} from './inspect/digest.js';
+export type { ContainerFacts } from './inspect/facts.js';
+export {
+  type HeadOptions,
+  type HeadRecord,
+  type HeadResult,
+  head,
+  type ShowOptions,
+  showArray,
+} from './inspect/head.js';
+export { type ContainerInfo, type DictInfo, info, type LengthInfo } from './inspect/info.js';
+export { contactSheet, type SheetOptions } from './inspect/png.js';
+export type { LongOptions, Progress } from './inspect/progress.js';
+export { type RecodeOptions, type RecodeResult, recode } from './inspect/recode.js';
+export {
+  type VerifyFault,
+  type VerifyOptions,
+  type VerifyReport,
+  type VerifyWarning,
+  verify,
+} from './inspect/verify.js';
 export type { BatchOf, Stream, StreamBatch } from './loader/batch.js';
 export {
   DataLoader,

@@ -20,6 +20,7 @@ pub const Error = error{
     Dictionary,
     Aborted,
     Unsupported,
+    Integrity,
     Unexpected,
 };
 
@@ -29,6 +30,7 @@ pub const Place = union(enum) {
     meta,
     data: u32,
     dict,
+    integrity,
 };
 
 pub const Fault = struct {

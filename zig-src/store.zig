@@ -24,6 +24,8 @@ const scratch = @import("store/scratch.zig");
 const volume_module = @import("store/volume.zig");
 const append_module = @import("store/append.zig");
 const gather_module = @import("store/gather.zig");
+const checksum = @import("store/checksum.zig");
+const verify_module = @import("store/verify.zig");
 const windows = @import("store/windows.zig");
 const executor_module = @import("executor.zig");
 const fault_module = @import("fault.zig");
@@ -38,6 +40,11 @@ pub const Alloc = gather_module.Alloc;
 pub const RaggedGeometry = gather_module.RaggedGeometry;
 pub const Pool = scratch.Pool;
 pub const record_bytes_max = format.record_bytes_max;
+pub const page_bytes = format.page_bytes;
+pub const Found = verify_module.Found;
+pub const Faults = verify_module.Faults;
+pub const Range = verify_module.Range;
+pub const wordCount = verify_module.wordCount;
 
 /// Renaming a folder with open files in it fails on Windows, so there they are closed first.
 const rename_wants_closed_files = builtin.os.tag == .windows;
@@ -141,12 +148,13 @@ pub const Store = struct {
         birth.meta.writePositionalAll(io, &page, 0) catch |err| return fault.failOs(err, .meta, "writing the page");
         for (data, 0..) |*file, shard| {
             var name_buffer: [16]u8 = undefined;
-            file.* = birth.folder.createFile(io, volume_module.dataName(&name_buffer, @intCast(shard)), .{ .exclusive = true }) catch |err| {
+            // Readable too: a build may be asked for its words before it is published.
+            file.* = birth.folder.createFile(io, volume_module.dataName(&name_buffer, @intCast(shard)), .{ .read = true, .exclusive = true }) catch |err| {
                 return fault.failOs(err, .{ .data = @intCast(shard) }, "creating a data file");
             };
             opened += 1;
         }
-        if (dict) |d| try writeDict(io, birth.folder, d.bytes, fault);
+        if (dict) |d| try writeWhole(io, birth.folder, volume_module.dict_name, .dict, d.bytes, false, fault);
 
         store.* = .{
             .volume = .{
@@ -197,7 +205,8 @@ pub const Store = struct {
         store.volume.tails = build.marked_tails;
     }
 
-    pub fn publish(store: *Store, durable: bool, fault: *Fault) Error!void {
+    /// `integrity`: what integrity.zr is to hold; empty: there is to be none.
+    pub fn publish(store: *Store, durable: bool, integrity: []const u8, fault: *Fault) Error!void {
         const build = &store.build.?;
         if (build.failed or build.state != .building) return failedBefore(fault);
         build.failed = true; // A publication that does not end well is not tried again.
@@ -215,7 +224,9 @@ pub const Store = struct {
         var page: [format.page_bytes]u8 = undefined;
         format.encodePage(&page, volume.length, volume.codec, store.schema(), volume.tails[0..volume.shard_count]);
         try volume.writeMeta(&page, 0, fault);
+        if (integrity.len > 0) try writeWhole(io, build.folder, volume_module.integrity_name, .integrity, integrity, durable, fault);
         if (durable) {
+            if (volume.dict != null) try syncDict(io, build.folder, fault);
             volume.meta.sync(io) catch |err| return fault.failOs(err, .meta, "syncing meta.zr");
             syncFolder(build.folder, io) catch |err| return fault.failOs(err, .folder, "syncing the build folder");
         }
@@ -249,14 +260,14 @@ pub const Store = struct {
         errdefer meta.close(io);
         try lockShared(io, meta, fault);
 
-        var page_bytes: [format.page_bytes]u8 = undefined;
-        const read = meta.readPositionalAll(io, &page_bytes, 0) catch |err| return fault.failOs(err, .meta, "reading the page");
-        if (read != page_bytes.len) {
-            return fault.fail(error.Malformed, .meta, "meta.zr has {d} bytes, its page alone takes {d}", .{ read, page_bytes.len });
+        var bytes: [format.page_bytes]u8 = undefined;
+        const read = meta.readPositionalAll(io, &bytes, 0) catch |err| return fault.failOs(err, .meta, "reading the page");
+        if (read != bytes.len) {
+            return fault.fail(error.Malformed, .meta, "meta.zr has {d} bytes, its page alone takes {d}", .{ read, bytes.len });
         }
         const page = gpa.create(format.Page) catch return fault.outOfMemory("a page", @sizeOf(format.Page));
         defer gpa.destroy(page);
-        try format.parsePage(&page_bytes, page, fault);
+        try format.parsePage(&bytes, page, fault);
         try refuseStrayData(io, folder, page.data_shards, fault);
 
         const data = gpa.alloc(Io.File, page.data_shards) catch return fault.outOfMemory("file handles", page.data_shards * @sizeOf(Io.File));
@@ -338,7 +349,33 @@ pub const Store = struct {
         return gather_module.logicalBytes(&store.volume, ids, bytes_out, cancel, fault);
     }
 
+    /// From now on every record that is gathered is held against its word. `words` are those of
+    /// checksum.zig for the whole container, and are copied. Wants no gather in flight.
+    pub fn expect(store: *Store, words: []const u64, fault: *Fault) Error!void {
+        const volume = &store.volume;
+        assert(store.build == null);
+        assert(words.len == checksum.wordCount(volume.length));
+        const copy = volume.gpa.dupe(u64, words) catch return fault.outOfMemory("checksums", words.len * @sizeOf(u64));
+        if (volume.words) |old| volume.gpa.free(old);
+        volume.words = copy;
+    }
+
     // ---- both ----
+
+    /// The page: of a build as it would be published now, of a reader as it is on disk now.
+    pub fn readPage(store: *const Store, target: *[format.page_bytes]u8, fault: *Fault) Error!void {
+        const volume = &store.volume;
+        if (store.build == null) return volume.readMeta(target, 0, fault);
+        format.encodePage(target, volume.length, volume.codec, store.schema(), volume.tails[0..volume.shard_count]);
+    }
+
+    pub fn checkRecords(store: *Store, range: Range, faults: *Faults, cancel: Cancel, fault: *Fault) Error!void {
+        return verify_module.records(&store.volume, range, faults, cancel, fault);
+    }
+
+    pub fn checkLayout(store: *Store, over: []u8, unused: []u64, faults: *Faults, cancel: Cancel, fault: *Fault) Error!void {
+        return verify_module.layout(&store.volume, over, unused, faults, cancel, fault);
+    }
 
     pub fn schema(store: *const Store) []const u8 {
         return store.schema_buffer[0..store.schema_bytes];
@@ -382,6 +419,7 @@ pub const Store = struct {
             store.volume.meta.close(io);
         }
         if (store.volume.dict) |*dict| dict.deinit(gpa);
+        if (store.volume.words) |words| gpa.free(words);
         gpa.free(store.volume.data);
         gpa.destroy(store);
     }
@@ -541,6 +579,7 @@ fn removeFolder(io: Io, parent: Io.Dir, folder: Io.Dir, sibling: []const u8) voi
         };
     }
     folder.deleteFile(io, volume_module.dict_name) catch {};
+    folder.deleteFile(io, volume_module.integrity_name) catch {};
     folder.deleteFile(io, volume_module.meta_name) catch {};
     parent.deleteDir(io, sibling) catch {};
 }
@@ -578,10 +617,17 @@ fn syncFolder(folder: Io.Dir, io: Io) Io.File.SyncError!void {
     return as_file.sync(io);
 }
 
-fn writeDict(io: Io, folder: Io.Dir, bytes: []const u8, fault: *Fault) Error!void {
-    const file = folder.createFile(io, volume_module.dict_name, .{ .exclusive = true }) catch |err| return fault.failOs(err, .dict, "creating dict.zr");
+fn syncDict(io: Io, folder: Io.Dir, fault: *Fault) Error!void {
+    const file = folder.openFile(io, volume_module.dict_name, .{ .mode = .read_write }) catch |err| return fault.failOs(err, .dict, "opening dict.zr");
     defer file.close(io);
-    file.writePositionalAll(io, bytes, 0) catch |err| return fault.failOs(err, .dict, "writing dict.zr");
+    file.sync(io) catch |err| return fault.failOs(err, .dict, "syncing dict.zr");
+}
+
+fn writeWhole(io: Io, folder: Io.Dir, comptime name: []const u8, place: fault_module.Place, bytes: []const u8, durable: bool, fault: *Fault) Error!void {
+    const file = folder.createFile(io, name, .{ .exclusive = true }) catch |err| return fault.failOs(err, place, "creating " ++ name);
+    defer file.close(io);
+    file.writePositionalAll(io, bytes, 0) catch |err| return fault.failOs(err, place, "writing " ++ name);
+    if (durable) file.sync(io) catch |err| return fault.failOs(err, place, "syncing " ++ name);
 }
 
 // ---- opening ----

@@ -6,6 +6,7 @@ const testing = std.testing;
 const store_module = @import("store.zig");
 const scratch = @import("store/scratch.zig");
 const format = @import("store/format.zig");
+const verify = @import("store/verify.zig");
 const executor_module = @import("executor.zig");
 const Fault = @import("fault.zig").Fault;
 const Store = store_module.Store;
@@ -107,7 +108,7 @@ test "fixed records round-trip: codecs, shards, several appends, any ids" {
             }
             try testing.expectEqual(@as(u64, count), at);
             try testing.expectError(error.NotFound, fixture.open(name));
-            try build.publish(false, &fixture.fault);
+            try build.publish(false, &.{}, &fixture.fault);
             build.close();
 
             const reader = try fixture.open(name);
@@ -157,7 +158,7 @@ test "ragged records round-trip with their dimensions" {
             const name = try std.fmt.bufPrint(&name_buffer, "ragged-{t}-{d}", .{ codec, dim_bytes });
             const build = try fixture.create(name, codec, 2);
             try build.append(.{ .bytes = packed_records.items.ptr, .ends = &ends, .record_bytes = 0, .count = shapes.len }, &fixture.fault);
-            try build.publish(true, &fixture.fault);
+            try build.publish(true, &.{}, &fixture.fault);
             build.close();
 
             const reader = try fixture.open(name);
@@ -209,7 +210,7 @@ test "ragged gathers agree with the source: sizes around every threshold, from m
         const name = try std.fmt.bufPrint(&name_buffer, "{t}", .{codec});
         const build = try fixture.create(name, codec, 3);
         try build.append(.{ .bytes = records.items.ptr, .ends = &ends, .record_bytes = 0, .count = count }, &fixture.fault);
-        try build.publish(false, &fixture.fault);
+        try build.publish(false, &.{}, &fixture.fault);
         build.close();
         for ([_]bool{ true, false }) |map_files| {
             fixture.map_files = map_files;
@@ -268,8 +269,8 @@ test "a build is invisible until published, discarded without, and never replace
     try testing.expectError(error.Locked, fixture.create("a", .raw, 4));
     try first.append(spans, &fixture.fault);
     try fixture.tmp.dir.createDir(testing.io, "a", .default_dir); // Somebody takes the path meanwhile.
-    try testing.expectError(error.Exists, first.publish(false, &fixture.fault));
-    try testing.expectError(error.BuildFailed, first.publish(false, &fixture.fault));
+    try testing.expectError(error.Exists, first.publish(false, &.{}, &fixture.fault));
+    try testing.expectError(error.BuildFailed, first.publish(false, &.{}, &fixture.fault));
     first.close();
     try testing.expectError(error.Exists, fixture.create("a", .raw, 4)); // Even an empty folder.
     try expectEntryCount(&fixture, 1);
@@ -305,7 +306,7 @@ test "names up to the limit of the file system" {
     const name = std.mem.sliceAsBytes(&long);
     const build = try fixture.create(name, .raw, 1);
     try build.append(.{ .bytes = "ab", .ends = null, .record_bytes = 1, .count = 2 }, &fixture.fault);
-    try build.publish(false, &fixture.fault);
+    try build.publish(false, &.{}, &fixture.fault);
     build.close();
     (try fixture.open(name)).close();
     try expectEntryCount(&fixture, 1);
@@ -321,7 +322,7 @@ test "rewind forgets records and publish cuts their bytes" {
     try build.append(.{ .bytes = "ddeeffgg", .ends = null, .record_bytes = 2, .count = 4 }, &fixture.fault);
     build.rewind();
     try build.append(.{ .bytes = "zz", .ends = null, .record_bytes = 2, .count = 1 }, &fixture.fault);
-    try build.publish(false, &fixture.fault);
+    try build.publish(false, &.{}, &fixture.fault);
     build.close();
     const reader = try fixture.open("a");
     defer reader.close();
@@ -350,7 +351,7 @@ test "the files of a build do not depend on the lanes" {
         const name = try std.fmt.bufPrint(&name_buffer, "r{d}", .{round});
         const build = try fixture.create(name, .zstd, 2);
         try build.append(.{ .bytes = source.ptr, .ends = null, .record_bytes = record_bytes, .count = count }, &fixture.fault);
-        try build.publish(false, &fixture.fault);
+        try build.publish(false, &.{}, &fixture.fault);
         build.close();
         var path_buffer: [64]u8 = undefined;
         const path = try std.fmt.bufPrint(&path_buffer, "{s}/data_1.zr", .{name});
@@ -380,7 +381,7 @@ test "a file cut under an open reader is an error that names it" {
             round += 1;
             const build = try fixture.create(name, .raw, 2);
             try build.append(.{ .bytes = source.ptr, .ends = null, .record_bytes = record_bytes, .count = 12 }, &fixture.fault);
-            try build.publish(false, &fixture.fault);
+            try build.publish(false, &.{}, &fixture.fault);
             build.close();
             const reader = try fixture.open(name);
             defer reader.close();
@@ -406,6 +407,230 @@ test "a file cut under an open reader is an error that names it" {
     }
 }
 
+/// Changes bytes of a file of a container.
+fn overwrite(fixture: *Fixture, path: []const u8, offset: u64, bytes: []const u8) !void {
+    const file = try fixture.tmp.dir.openFile(testing.io, path, .{ .mode = .read_write });
+    defer file.close(testing.io);
+    try file.writePositionalAll(testing.io, bytes, offset);
+}
+
+test "every changed byte of a record or of its location is found, named, and kept from gathers" {
+    var fixture: Fixture = undefined;
+    try fixture.init();
+    defer fixture.deinit();
+    const record_bytes = 5000; // More than a piece of a hashed copy.
+    const count = 60;
+    const source = try testing.allocator.alloc(u8, record_bytes * count);
+    defer testing.allocator.free(source);
+    const target = try testing.allocator.alloc(u8, record_bytes * count);
+    defer testing.allocator.free(target);
+    fill(source, 21);
+    var prng: std.Random.DefaultPrng = .init(22);
+    const random = prng.random();
+    var ids: [count]u64 = undefined;
+    for (&ids, 0..) |*id, i| id.* = i;
+    for ([_]store_module.Codec{ .raw, .zstd, .zstd_dict }) |codec| {
+        for ([_]bool{ true, false }) |map_files| {
+            fixture.map_files = map_files;
+            var name_buffer: [32]u8 = undefined;
+            const name = try std.fmt.bufPrint(&name_buffer, "{t}-{}", .{ codec, map_files });
+            var words: [count + 1]u64 = undefined;
+            const build = try fixture.create(name, codec, 3);
+            try build.append(.{ .bytes = source.ptr, .ends = null, .record_bytes = record_bytes, .count = count }, &fixture.fault);
+            try expectFaultless(build, count, record_bytes, .{ .made = &words }, &fixture.fault);
+            try build.publish(false, "what it holds", &fixture.fault);
+            var page: [format.page_bytes]u8 = undefined;
+            try build.readPage(&page, &fixture.fault);
+            build.close();
+            var path_buffer: [64]u8 = undefined;
+            const side = try fixture.tmp.dir.readFileAlloc(testing.io, try std.fmt.bufPrint(&path_buffer, "{s}/integrity.zr", .{name}), testing.allocator, .limited(100));
+            defer testing.allocator.free(side);
+            try testing.expectEqualStrings("what it holds", side);
+
+            {
+                const reader = try fixture.open(name);
+                defer reader.close();
+                var page_on_disk: [format.page_bytes]u8 = undefined;
+                try reader.readPage(&page_on_disk, &fixture.fault);
+                try testing.expectEqualSlices(u8, &page, &page_on_disk);
+                try reader.expect(&words, &fixture.fault);
+                try reader.gatherFixed(&ids, record_bytes, target, null, &fixture.fault);
+                try testing.expectEqualSlices(u8, source, target);
+                // A part, with words of its own block, is checked alone.
+                var room: [4]store_module.Found = undefined;
+                var faults: store_module.Faults = .{ .io = testing.io, .room = &room };
+                const part: store_module.Range = .{ .first = 17, .count = 20, .geometry = .{ .fixed = record_bytes }, .words = .{ .expected = &words } };
+                try reader.checkRecords(part, &faults, null, &fixture.fault);
+                try testing.expectEqual(@as(u64, 0), faults.count);
+                const cancelled: u32 = 1;
+                try testing.expectError(error.Aborted, reader.checkRecords(part, &faults, &cancelled, &fixture.fault));
+            }
+
+            for (0..60) |round| {
+                const record = random.uintLessThan(u64, count);
+                const in_table = round % 2 == 0;
+                const reader = try fixture.open(name);
+                defer reader.close();
+                try reader.expect(&words, &fixture.fault);
+                var entry: [16]u8 = undefined;
+                const table = try std.fmt.bufPrint(&path_buffer, "{s}/meta.zr", .{name});
+                const meta = try fixture.tmp.dir.openFile(testing.io, table, .{});
+                _ = try meta.readPositionalAll(testing.io, &entry, format.locationOffset(record));
+                meta.close(testing.io);
+                const location = std.mem.bytesToValue(format.Location, &entry);
+                var data_path_buffer: [64]u8 = undefined;
+                const path = if (in_table) table else try std.fmt.bufPrint(&data_path_buffer, "{s}/data_{d}.zr", .{ name, record % 3 });
+                const at = if (in_table) format.locationOffset(record) + random.uintLessThan(u64, 16) else location.offset + random.uintLessThan(u64, location.phys_length);
+                var before: [1]u8 = undefined;
+                const file = try fixture.tmp.dir.openFile(testing.io, path, .{});
+                _ = try file.readPositionalAll(testing.io, &before, at);
+                file.close(testing.io);
+                try overwrite(&fixture, path, at, &.{before[0] ^ (@as(u8, 1) << random.int(u3))});
+
+                var room: [4]store_module.Found = undefined;
+                var faults: store_module.Faults = .{ .io = testing.io, .room = &room };
+                try reader.checkRecords(.{ .first = 0, .count = count, .geometry = .{ .fixed = record_bytes }, .words = .{ .expected = &words } }, &faults, null, &fixture.fault);
+                try testing.expectEqual(@as(u64, 1), faults.count);
+                try testing.expectEqual(@as(?u64, record), room[0].fault.record);
+                const expected_place: std.meta.Tag(@TypeOf(room[0].fault.place)) = if (in_table) .meta else .data;
+                try testing.expectEqual(expected_place, std.meta.activeTag(room[0].fault.place));
+                try testing.expectEqual(error.Integrity, room[0].err);
+                if (reader.gatherFixed(&ids, record_bytes, target, null, &fixture.fault)) |_| return error.FaultNotFound else |err| {
+                    // A gather stops where a location cannot be, before it asks for the word.
+                    try testing.expect(err == error.Integrity or in_table);
+                }
+                try testing.expectEqual(@as(?u64, record), fixture.fault.record);
+                try overwrite(&fixture, path, at, &before);
+            }
+        }
+    }
+}
+
+test "words of ragged records: every path of a gather asks for them" {
+    var fixture: Fixture = undefined;
+    try fixture.init();
+    defer fixture.deinit();
+    const gpa = testing.allocator;
+    const target = try gpa.create(PackedTarget);
+    defer gpa.destroy(target);
+    const geometry: store_module.RaggedGeometry = .{ .ndim = 1, .dim_bytes = 8, .item_bytes = 1 };
+    // Through scratch, straight to its place, in place: first, after another, beside small ones.
+    const sizes = [_]u64{ 200_000, 90_000, 3, 150_000, 60_000, 180_000, 40 };
+    var bytes: std.ArrayList(u8) = .empty;
+    defer bytes.deinit(gpa);
+    var ends: [sizes.len]u64 = undefined;
+    for (sizes, &ends, 0..) |size, *end, seed| {
+        try bytes.appendSlice(gpa, std.mem.asBytes(&size));
+        try bytes.resize(gpa, bytes.items.len + size);
+        fill(bytes.items[bytes.items.len - size ..], seed);
+        end.* = bytes.items.len;
+    }
+    for ([_]store_module.Codec{ .raw, .zstd }) |codec| {
+        for ([_]bool{ true, false }) |map_files| {
+            fixture.map_files = map_files;
+            var name_buffer: [32]u8 = undefined;
+            const name = try std.fmt.bufPrint(&name_buffer, "{t}-{}", .{ codec, map_files });
+            const build = try fixture.create(name, codec, 2);
+            try build.append(.{ .bytes = bytes.items.ptr, .ends = &ends, .record_bytes = 0, .count = sizes.len }, &fixture.fault);
+            var words: [sizes.len + 1]u64 = undefined;
+            var room: [4]store_module.Found = undefined;
+            var faults: store_module.Faults = .{ .io = testing.io, .room = &room };
+            try build.checkRecords(.{ .first = 0, .count = sizes.len, .geometry = .{ .ragged = geometry }, .words = .{ .made = &words } }, &faults, null, &fixture.fault);
+            try testing.expectEqual(@as(u64, 0), faults.count);
+            try build.publish(false, &.{}, &fixture.fault);
+            build.close();
+
+            const reader = try fixture.open(name);
+            defer reader.close();
+            try reader.expect(&words, &fixture.fault);
+            var offsets: [sizes.len + 1]u64 = undefined;
+            var dims: [sizes.len]u64 = undefined;
+            const ids = [_]u64{ 0, 1, 2, 3, 4, 5, 6 };
+            const alloc: store_module.Alloc = .{ .context = target, .call = PackedTarget.alloc };
+            try reader.gatherRagged(&ids, geometry, 1 << 30, alloc, &offsets, &dims, null, &fixture.fault);
+            // Each record's word in turn is of other bytes.
+            for (0..sizes.len) |record| {
+                words[1 + record] +%= 1;
+                try reader.expect(&words, &fixture.fault);
+                try testing.expectError(error.Integrity, reader.gatherRagged(&ids, geometry, 1 << 30, alloc, &offsets, &dims, null, &fixture.fault));
+                try testing.expectEqual(@as(?u64, record), fixture.fault.record);
+                try testing.expectEqual(@as(u32, @intCast(record % 2)), fixture.fault.place.data);
+                words[1 + record] -%= 1;
+            }
+            // The table's word alone is not asked for; with a record's it says that the location changed.
+            words[0] +%= 1;
+            try reader.expect(&words, &fixture.fault);
+            try reader.gatherRagged(&ids, geometry, 1 << 30, alloc, &offsets, &dims, null, &fixture.fault);
+            words[4] +%= 1;
+            try reader.expect(&words, &fixture.fault);
+            try testing.expectError(error.Integrity, reader.gatherRagged(&ids, geometry, 1 << 30, alloc, &offsets, &dims, null, &fixture.fault));
+            try testing.expect(fixture.fault.place == .meta);
+        }
+    }
+}
+
+test "the layout: what lies over what, and what nobody names" {
+    var fixture: Fixture = undefined;
+    try fixture.init();
+    defer fixture.deinit();
+    var source: [10 * 100]u8 = undefined;
+    fill(&source, 31);
+    const build = try fixture.create("layout", .raw, 2);
+    try build.append(.{ .bytes = &source, .ends = null, .record_bytes = 100, .count = 10 }, &fixture.fault);
+    try build.publish(false, &.{}, &fixture.fault);
+    build.close();
+    const Case = struct { moved: []const struct { record: u64, offset: u64 }, over: []const u64, unused: [2]u64 };
+    const cases = [_]Case{
+        .{ .moved = &.{}, .over = &.{}, .unused = .{ 0, 0 } },
+        // Chunks in another order, as the original may write them: nothing wrong.
+        .{ .moved = &.{ .{ .record = 0, .offset = 400 }, .{ .record = 8, .offset = 0 } }, .over = &.{}, .unused = .{ 0, 0 } },
+        // On the same bytes: the later record lies over the earlier one.
+        .{ .moved = &.{.{ .record = 5, .offset = 100 }}, .over = &.{5}, .unused = .{ 0, 100 } },
+        .{ .moved = &.{.{ .record = 2, .offset = 0 }}, .over = &.{2}, .unused = .{ 100, 0 } },
+        // In part: record 0 now reaches into record 2.
+        .{ .moved = &.{.{ .record = 0, .offset = 30 }}, .over = &.{2}, .unused = .{ 30, 0 } },
+        // All on one place.
+        .{
+            .moved = &.{ .{ .record = 1, .offset = 0 }, .{ .record = 3, .offset = 0 }, .{ .record = 5, .offset = 0 }, .{ .record = 7, .offset = 0 }, .{ .record = 9, .offset = 0 } },
+            .over = &.{ 3, 5, 7, 9 },
+            .unused = .{ 0, 400 },
+        },
+        // A location that names nothing sound is for the other check.
+        .{ .moved = &.{.{ .record = 4, .offset = 450 }}, .over = &.{}, .unused = .{ 100, 0 } },
+    };
+    for (cases) |case| {
+        for (0..10) |record| {
+            var location: format.Location = .{ .offset = record / 2 * 100, .phys_length = 100, .logic_length = 100 };
+            for (case.moved) |moved| if (moved.record == record) {
+                location.offset = moved.offset;
+            };
+            try overwrite(&fixture, "layout/meta.zr", format.locationOffset(record), std.mem.asBytes(&location));
+        }
+        const reader = try fixture.open("layout");
+        defer reader.close();
+        var over: [2]u8 = @splat(0);
+        var unused: [2]u64 = undefined;
+        var room: [8]store_module.Found = undefined;
+        var faults: store_module.Faults = .{ .io = testing.io, .room = &room };
+        try reader.checkLayout(&over, &unused, &faults, null, &fixture.fault);
+        try testing.expectEqual(case.over.len, faults.count);
+        var bits: u16 = 0;
+        for (case.over, faults.list()) |record, *found| {
+            bits |= @as(u16, 1) << @intCast(record);
+            try testing.expectEqual(@as(?u64, record), found.fault.record);
+        }
+        try testing.expectEqual(bits, std.mem.readInt(u16, &over, .little));
+        try testing.expectEqual(case.unused, unused);
+        // What lies over others can be left out; everything else is still looked at.
+        faults.count = 0;
+        faults.kept = 0;
+        try reader.checkRecords(.{ .first = 0, .count = 10, .geometry = .{ .fixed = 99 }, .skip = &over }, &faults, null, &fixture.fault);
+        try testing.expectEqual(10 - case.over.len, faults.count);
+        const cancelled: u32 = 1;
+        try testing.expectError(error.Aborted, reader.checkLayout(&over, &unused, &faults, &cancelled, &fixture.fault));
+    }
+}
+
 fn expectEntryCount(fixture: *Fixture, expected: usize) !void {
     var entries = fixture.tmp.dir.iterate();
     var count: usize = 0;
@@ -419,6 +644,7 @@ const faulty_io = @import("testing/faulty_io.zig");
 fn wholeLife(fixture: *Fixture, context: store_module.Context, path: []const u8, codec: store_module.Codec, source: []const u8) !void {
     const record_bytes = 500;
     const count = source.len / record_bytes;
+    var words: [41]u64 = undefined;
     const build = try Store.create(context, .{
         .path = path,
         .codec = codec,
@@ -430,16 +656,29 @@ fn wholeLife(fixture: *Fixture, context: store_module.Context, path: []const u8,
         defer build.close();
         try build.append(.{ .bytes = source.ptr, .ends = null, .record_bytes = record_bytes, .count = count / 2 }, &fixture.fault);
         try build.append(.{ .bytes = source.ptr + count / 2 * record_bytes, .ends = null, .record_bytes = record_bytes, .count = count - count / 2 }, &fixture.fault);
-        try build.publish(true, &fixture.fault);
+        try expectFaultless(build, count, record_bytes, .{ .made = &words }, &fixture.fault);
+        try build.publish(true, std.mem.sliceAsBytes(&words), &fixture.fault);
     }
     const reader = try Store.open(context, path, &fixture.fault);
     defer reader.close();
+    try reader.expect(words[0..@intCast(store_module.wordCount(0, count))], &fixture.fault);
+    try expectFaultless(reader, count, record_bytes, .{ .expected = &words }, &fixture.fault);
     const target = try testing.allocator.alloc(u8, source.len);
     defer testing.allocator.free(target);
     var ids: [40]u64 = undefined;
     for (ids[0..count], 0..) |*id, i| id.* = i;
     try reader.gatherFixed(ids[0..count], record_bytes, target, null, &fixture.fault);
     try testing.expectEqualSlices(u8, source, target);
+}
+
+/// A fault that a check finds is this life's end too.
+fn expectFaultless(store: *Store, count: u64, record_bytes: u64, words: verify.Words, fault: *Fault) !void {
+    var room: [1]store_module.Found = undefined;
+    var faults: store_module.Faults = .{ .io = testing.io, .room = &room };
+    try store.checkRecords(.{ .first = 0, .count = count, .geometry = .{ .fixed = record_bytes }, .words = words }, &faults, null, fault);
+    if (faults.count == 0) return;
+    fault.* = room[0].fault;
+    return room[0].err;
 }
 
 test "an error at every call to the disk: typed, named, nothing half built opens, the next build works" {

@@ -17,9 +17,11 @@ comptime {
     _ = @import("store/scratch.zig");
     _ = @import("store/copy.zig");
     _ = @import("store/map.zig");
+    _ = @import("store/checksum.zig");
     _ = @import("store/volume.zig");
     _ = @import("store/append.zig");
     _ = @import("store/gather.zig");
+    _ = @import("store/verify.zig");
     _ = @import("store_test.zig");
     _ = @import("capi/exports.zig");
     _ = @import("capi/header_test.zig");

@@ -10,7 +10,7 @@
  */
 
 /** Must equal `abiVersion()` of the addon, which is checked at load. */
-export const abiVersion = 1;
+export const abiVersion = 2;
 
 declare const storeBrand: unique symbol;
 declare const samplerBrand: unique symbol;
@@ -29,7 +29,7 @@ export interface SamplerHandle {
 export interface NativeFailure extends Error {
   /** `ZR_*` of zrecord.h, negative. */
   readonly status: number;
-  /** `ZR_FILE_*`: 0 none, 1 folder, 2 meta, 3 data (see `shard`), 4 dict. */
+  /** `ZR_FILE_*`: 0 none, 1 folder, 2 meta, 3 data (see `shard`), 4 dict, 5 integrity. */
   readonly fileKind: number;
   readonly shard?: number;
   /** A number while it is a safe integer, else a bigint. */
@@ -65,6 +65,13 @@ export interface RaggedResult {
   readonly dims: Uint32Array | Float64Array;
 }
 
+/** What a check found; faults are no failure of the call. */
+export interface CheckResult {
+  readonly faultCount: number;
+  /** Those with the lowest record ids, ascending, at most as many as were asked for. */
+  readonly faults: readonly NativeFailure[];
+}
+
 export interface Native {
   abiVersion(): number;
   laneCount(): number;
@@ -98,8 +105,11 @@ export interface Native {
   mark(store: StoreHandle): void;
   rewind(store: StoreHandle): void;
 
-  publishSync(store: StoreHandle, durable: boolean): void;
-  publish(store: StoreHandle, durable: boolean): Promise<void>;
+  /** `integrity`: what integrity.zr is to hold; undefined: there is to be none. */
+  publishSync(store: StoreHandle, durable: boolean, integrity: Uint8Array | undefined): void;
+  publish(store: StoreHandle, durable: boolean, integrity: Uint8Array | undefined): Promise<void>;
+
+  // Gathers and checks take a build too, while nothing is appended to it.
 
   /** `cancel`: element 0 becomes non-zero to give up. */
   gatherFixedSync(
@@ -133,6 +143,55 @@ export interface Native {
   ): Promise<RaggedResult>;
   /** Logical bytes of each record (dimensions included), without reading payloads. */
   logicalBytesSync(store: StoreHandle, ids: BigUint64Array): BigUint64Array;
+
+  /** The first 4096 bytes of meta.zr: as they are on disk now, or as they would be published. */
+  storePage(store: StoreHandle): Uint8Array;
+  /** Readers: from now on each gathered record is held against its word. All words; copied. */
+  storeExpect(store: StoreHandle, words: BigUint64Array): void;
+  /**
+   * Looks at records `first` to `first + count` as a gather would, and does not stop at a fault.
+   *
+   * @param recordBytes of dense records; 0 with `geometry`
+   * @param wordsUse 0 none, 1 they are compared, 2 they are made
+   * @param words of the blocks (4096 records, one word more) that hold the range
+   * @param skip bit i % 8 of byte i / 8: record first + i is left out
+   */
+  checkRecordsSync(
+    store: StoreHandle,
+    first: number,
+    count: number,
+    recordBytes: number,
+    geometry: RaggedGeometry | undefined,
+    wordsUse: 0 | 1 | 2,
+    words: BigUint64Array | undefined,
+    skip: Uint8Array | undefined,
+    faultsMax: number,
+  ): CheckResult;
+  checkRecords(
+    store: StoreHandle,
+    first: number,
+    count: number,
+    recordBytes: number,
+    geometry: RaggedGeometry | undefined,
+    wordsUse: 0 | 1 | 2,
+    words: BigUint64Array | undefined,
+    skip: Uint8Array | undefined,
+    faultsMax: number,
+    cancel: Uint32Array | undefined,
+  ): Promise<CheckResult>;
+  /**
+   * Looks at all locations together.
+   *
+   * @param over zeros; the bit of each record that lies over another is set
+   * @param unused for each shard: becomes the bytes below its tail that no record names
+   */
+  checkLayout(
+    store: StoreHandle,
+    over: Uint8Array,
+    unused: BigUint64Array,
+    faultsMax: number,
+    cancel: Uint32Array | undefined,
+  ): Promise<CheckResult>;
 
   /** Idempotent; wants no call in flight. */
   closeSync(store: StoreHandle): void;

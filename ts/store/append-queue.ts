@@ -41,6 +41,8 @@ export class AppendQueue {
   #tail: Promise<void> = Promise.resolve();
   #turn: Turn | undefined;
   #poison: { readonly cause: unknown } | undefined;
+  /** Ends what a close does before it publishes. */
+  #sealing: AbortController | undefined;
   #closing: Promise<void> | undefined;
   #closeFailure: { readonly error: unknown } | undefined;
 
@@ -109,18 +111,24 @@ export class AppendQueue {
     }
   }
 
-  /** Publishes after everything that is queued. Each call has the same outcome. */
-  close(durable: boolean): Promise<void> {
+  /**
+   * Publishes after everything that is queued. Each call has the same outcome.
+   *
+   * @param seal looks at the complete build and gives its integrity file; undefined: it gets none
+   */
+  close(durable: boolean, seal?: (signal: AbortSignal) => Promise<Uint8Array>): Promise<void> {
     if (this.#closing !== undefined) return this.#closing;
     if (this.#state === 'aborted') return Promise.reject(this.#handle.closedError());
     this.#turn?.interruptIfInside(this.#handle.closedError());
     this.#state = 'closing';
     this.#closing = this.#queued(async () => {
       this.#assertNotAborted();
-      this.#publishing = true;
+      this.#publishing = seal === undefined;
       try {
         this.#assertSound();
-        await this.#handle.start((native, store) => native.publish(store, durable));
+        const integrity = seal === undefined ? undefined : await this.#sealed(seal);
+        this.#publishing = true;
+        await this.#handle.start((native, store) => native.publish(store, durable, integrity));
       } catch (error) {
         this.#closeFailure = { error };
         throw error;
@@ -131,8 +139,19 @@ export class AppendQueue {
     return this.#closing;
   }
 
+  async #sealed(seal: (signal: AbortSignal) => Promise<Uint8Array>): Promise<Uint8Array> {
+    const stop = new AbortController();
+    this.#sealing = stop;
+    try {
+      return await seal(stop.signal);
+    } finally {
+      this.#sealing = undefined;
+      this.#assertNotAborted();
+    }
+  }
+
   /** Publishes now. Throws BUSY while asynchronous appends or a close are under way. */
-  closeSync(durable: boolean): void {
+  closeSync(durable: boolean, seal?: () => Uint8Array): void {
     if (this.#state === 'aborted') throw this.#handle.closedError();
     if (this.#pendingCount > 0 || this.#syncRunning) {
       throw this.#handle.busyError('closeSync cannot overlap an append or close that is under way');
@@ -143,7 +162,8 @@ export class AppendQueue {
     }
     try {
       this.#assertSound();
-      this.#handle.call((native, store) => native.publishSync(store, durable));
+      const integrity = seal?.();
+      this.#handle.call((native, store) => native.publishSync(store, durable, integrity));
       this.#closing = Promise.resolve();
     } catch (error) {
       this.#closeFailure = { error };
@@ -160,6 +180,7 @@ export class AppendQueue {
     if (this.#state === 'closed' || this.#state === 'aborted' || this.#publishing) return;
     this.#state = 'aborted';
     this.#turn?.interrupt(this.#handle.closedError());
+    this.#sealing?.abort();
     this.#releaseIfAborted();
   }
 

@@ -30,12 +30,23 @@ export type CreateOptions = CodecOptions & {
 export interface OpenOptions {
   /** A gather whose records have more bytes than this is refused; 4 GiB unless given. */
   readonly maxBatchBytes?: number | undefined;
+  /**
+   * `'digest'`: everything that is read is held against the container's integrity file, and what it does
+   * not vouch for is an error INTEGRITY. Without such a file, or with a damaged one, opening fails.
+   * Takes 8 bytes of memory for each record.
+   */
+  readonly verify?: 'digest' | undefined;
 }
 
 /** How a build is published. */
 export interface CloseOptions {
   /** Also sync files, folder and parent to the disk before the container appears. */
   readonly durable?: boolean | undefined;
+  /**
+   * Also give the container an integrity file: checksums of all that is stored, and the logical digest.
+   * All records are read again for it before the container appears.
+   */
+  readonly integrity?: boolean | undefined;
 }
 
 /** How records are gathered. */

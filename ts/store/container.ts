@@ -7,6 +7,7 @@ import { native } from '../native/load.js';
 import { decodeSchema, encodeSchema, type Schema } from '../schema.js';
 import type { Codec } from './capability.js';
 import { Handle } from './handle.js';
+import { attachIntegrity } from './integrity.js';
 import { type CreateSettings, codecs } from './options.js';
 import { type Location, locate } from './path.js';
 
@@ -42,9 +43,10 @@ export interface OpenedStore {
 /**
  * Opens a container for reading.
  *
- * @throws LoaderxError NOT_FOUND, NOT_PUBLISHED, LOCKED, MALFORMED, DICTIONARY, IO, UNSUPPORTED
+ * @param verifies what is read shall be held against the integrity file
+ * @throws LoaderxError NOT_FOUND, NOT_PUBLISHED, LOCKED, MALFORMED, DICTIONARY, IO, UNSUPPORTED; INTEGRITY
  */
-export function openStore(path: unknown): OpenedStore {
+export function openStore(path: unknown, verifies = false): OpenedStore {
   const location = locate(path);
   const addon = native();
   let handle: Handle;
@@ -54,10 +56,12 @@ export function openStore(path: unknown): OpenedStore {
     throw fromNative(error, location.shown);
   }
   try {
-    return described(
+    const opened = described(
       handle,
       handle.call((calls, store) => calls.storeInfo(store)),
     );
+    if (verifies) attachIntegrity(location, handle, opened.recordCount);
+    return opened;
   } catch (error) {
     handle.closeSync();
     throw error;

@@ -4,9 +4,9 @@
  * A batch is one array `[n, ...itemShape]`: record i of it begins at byte `i × record bytes`.
  */
 import { types } from 'node:util';
-import { type DataOf, type DType, type DTypeInfo, dtypeOf, type NativeOf } from '../dtype.js';
+import { type DataOf, type DType, type DTypeInfo, dtypeOf } from '../dtype.js';
 import { ArgumentRangeError, LoaderxError, show } from '../errors.js';
-import { type ArrayParts, arrayParts, type NdArray, toNative } from '../ndarray.js';
+import { type ArrayParts, arrayParts, type NdArray } from '../ndarray.js';
 import { type DenseSchema, recordBytesOf } from '../schema.js';
 import type { Turn } from './append-queue.js';
 import type {
@@ -17,15 +17,17 @@ import type {
   OpenOptions,
 } from './capability.js';
 import { createStore, type OpenedStore, openStore, schemaError } from './container.js';
+import { DenseBatchView } from './dense-views.js';
+import { knownFields } from './fields.js';
 import type { Handle } from './handle.js';
-import { give, keep, take } from './memory.js';
+import { keep, take } from './memory.js';
 import {
   batchBytesMaxOf,
   type CreateSettings,
   createFields,
   createSettings,
   itemShapeOf,
-  knownFields,
+  verifiesDigest,
 } from './options.js';
 import { type ContainerPath, locate } from './path.js';
 import { type CancelWord, StoreReader } from './reader.js';
@@ -67,7 +69,7 @@ export const Dense = {
     const settings = createSettings(fields, dtype);
     const schema: DenseSchema = { kind: 'dense', dialect: settings.dialect, dtype, itemShape };
     const handle = createStore(location, settings, schema);
-    return new DenseStoreWriter(handle, settings, dtype, itemShape);
+    return new DenseStoreWriter<D>(handle, settings, schema);
   },
 
   /**
@@ -75,17 +77,17 @@ export const Dense = {
    *
    * @param expected refuse the container unless it holds this
    * @throws LoaderxError SCHEMA when it holds something else, or is ragged; NOT_FOUND, NOT_PUBLISHED,
-   *   LOCKED, MALFORMED, DICTIONARY, IO, UNSUPPORTED
+   *   LOCKED, MALFORMED, DICTIONARY, IO, UNSUPPORTED, INTEGRITY
    */
   open<D extends DType = DType>(path: ContainerPath, expected?: DenseExpected<D>): DenseReader<D> {
-    const fields = knownFields(expected, ['dtype', 'itemShape', 'maxBatchBytes']);
+    const fields = knownFields(expected, ['dtype', 'itemShape', 'maxBatchBytes', 'verify']);
     const dtype = fields.dtype === undefined ? undefined : dtypeOf(fields.dtype);
     const itemShape =
       fields.itemShape === undefined
         ? undefined
         : itemShapeOf(fields.itemShape, dtype ?? dtypeOf('uint8'));
     const batchBytesMax = batchBytesMaxOf(fields.maxBatchBytes);
-    const opened = openStore(path);
+    const opened = openStore(path, verifiesDigest(fields.verify));
     try {
       // What is expected was compared with what is there, so D is what the container holds.
       return denseReader(opened, batchBytesMax, dtype, itemShape) as unknown as DenseReader<D>;
@@ -262,48 +264,29 @@ function isGrowable(buffer: SharedArrayBuffer): boolean {
   return (buffer as { readonly growable?: boolean }).growable === true;
 }
 
-/** Gathered records: memory of their own, and what they are. */
-export class DenseBatchView<D extends DType> implements NdArray<D>, Disposable {
-  readonly dtype: D;
-  readonly shape: readonly number[];
-  readonly data: DataOf<D>;
-
-  constructor(dtype: D, shape: readonly number[], data: DataOf<D>) {
-    this.dtype = dtype;
-    this.shape = shape;
-    this.data = data;
-  }
-
-  toNative(): NdArray<NativeOf<D>> {
-    return toNative<D>(this);
-  }
-
-  [Symbol.dispose](): void {
-    give(this.data.buffer);
-  }
-}
-
 /** Bytes of one staged slice of an asynchronous append; one record at least. */
 const sliceBytes = 8 * 1024 * 1024;
 /** Slices are whole windows of this many records where they are that long, as Python's are. */
 const windowRecords = 32_768;
 
-class DenseStoreWriter<D extends DType> extends StoreWriter<D> implements DenseWriter<D> {
+class DenseStoreWriter<D extends DType>
+  extends StoreWriter<D, DenseSchema>
+  implements DenseWriter<D>
+{
   readonly kind = 'dense';
   readonly itemShape: readonly number[];
   readonly #info: DTypeInfo;
   readonly #recordBytes: number;
 
-  constructor(
-    handle: Handle,
-    settings: CreateSettings,
-    dtype: DTypeInfo<D>,
-    itemShape: readonly number[],
-  ) {
-    super(handle, settings, dtype);
-    this.itemShape = itemShape;
-    this.#info = dtype;
-    this.#recordBytes = recordBytesOf(dtype, itemShape);
+  constructor(handle: Handle, settings: CreateSettings, schema: DenseSchema) {
+    super(handle, settings, schema);
+    this.itemShape = schema.itemShape;
+    this.#info = schema.dtype;
+    this.#recordBytes = recordBytesOf(schema.dtype, schema.itemShape);
+  }
+
+  protected readBack(build: OpenedStore): DenseReader {
+    return new DenseStoreReader(build, this.schema, Number.MAX_SAFE_INTEGER);
   }
 
   get ndim(): number {

@@ -12,6 +12,7 @@ import {
   recordBytesOf,
 } from '../schema.js';
 import type { Codec } from './capability.js';
+import { type Fields, knownFields } from './fields.js';
 
 /** Native numbers of the codecs, by position. */
 export const codecs: readonly Codec[] = ['raw', 'zstd', 'zstd_dict'];
@@ -19,25 +20,6 @@ export const codecs: readonly Codec[] = ['raw', 'zstd', 'zstd_dict'];
 const shardsDefault = 4;
 const shardsMax = 255;
 const batchBytesDefault = 4 * 2 ** 30;
-
-export type Fields = Readonly<Record<string, unknown>>;
-
-/** The options object, if it is one and has only fields that are known. */
-export function knownFields(options: unknown, known: readonly string[]): Fields {
-  if (options === undefined) return {};
-  if (typeof options !== 'object' || options === null || Array.isArray(options)) {
-    throw new ArgumentTypeError('options', `options must be an object, got ${show(options)}`);
-  }
-  for (const key of Object.keys(options)) {
-    if (!known.includes(key)) {
-      throw new ArgumentTypeError(
-        key,
-        `there is no option ${show(key)} here; known are ${known.join(', ')}`,
-      );
-    }
-  }
-  return options as Fields;
-}
 
 /** What every new container is told, checked. */
 export interface CreateSettings {
@@ -173,11 +155,33 @@ export function batchBytesMaxOf(value: unknown): number {
   return value;
 }
 
-/** The checked `durable` of `close`. */
-export function durableOf(options: unknown): boolean {
-  const { durable = false } = knownFields(options, ['durable']);
-  if (typeof durable !== 'boolean') {
-    throw new ArgumentTypeError('durable', `durable must be true or false, got ${show(durable)}`);
-  }
-  return durable;
+/** How a build is published, checked. */
+export interface CloseSettings {
+  readonly durable: boolean;
+  readonly integrity: boolean;
+}
+
+/** The checked options of `close`. */
+export function closeSettings(options: unknown): CloseSettings {
+  const fields = knownFields(options, ['durable', 'integrity']);
+  return {
+    durable: flagOf(fields.durable, 'durable'),
+    integrity: flagOf(fields.integrity, 'integrity'),
+  };
+}
+
+function flagOf(value: unknown, field: string): boolean {
+  if (value === undefined) return false;
+  if (typeof value === 'boolean') return value;
+  throw new ArgumentTypeError(field, `${field} must be true or false, got ${show(value)}`);
+}
+
+/** Whether `verify` asks for it. */
+export function verifiesDigest(verify: unknown): boolean {
+  if (verify === undefined) return false;
+  if (verify === 'digest') return true;
+  throw new ArgumentTypeError(
+    'verify',
+    `verify must be 'digest' or be left out, got ${show(verify)}`,
+  );
 }

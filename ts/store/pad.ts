@@ -7,7 +7,7 @@
 import type { Data, DTypeInfo } from '../dtype.js';
 import { ArgumentRangeError, ArgumentTypeError, show } from '../errors.js';
 import type { PadOptions } from './capability.js';
-import { knownFields } from './options.js';
+import { knownFields } from './fields.js';
 
 /** What is padded: the packed form of a batch. */
 export interface PadSource {

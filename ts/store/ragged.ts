@@ -18,6 +18,7 @@ import type {
   RaggedWriter,
 } from './capability.js';
 import { createStore, type OpenedStore, openStore, schemaError } from './container.js';
+import { knownFields } from './fields.js';
 import type { Handle } from './handle.js';
 import { keep, take, takeSpare } from './memory.js';
 import {
@@ -25,13 +26,14 @@ import {
   type CreateSettings,
   createFields,
   createSettings,
-  knownFields,
   ndimOf,
+  verifiesDigest,
 } from './options.js';
 import { type ContainerPath, locate } from './path.js';
 import { RaggedPacker, type RawRecord } from './ragged-pack.js';
 import { type Packed, RaggedBatchView, shapeAt, valuesOf } from './ragged-views.js';
 import { type CancelWord, StoreReader } from './reader.js';
+import { payloadBytesOf, type SizedReader } from './sizes.js';
 import { StoreWriter } from './writer.js';
 
 /** What a new ragged container holds. */
@@ -64,7 +66,7 @@ export const Ragged = {
     const settings = createSettings(fields, dtype);
     const schema: RaggedSchema = { kind: 'ragged', dialect: settings.dialect, dtype, ndim };
     const handle = createStore(location, settings, schema);
-    return new RaggedStoreWriter(handle, settings, dtype, ndim);
+    return new RaggedStoreWriter<D>(handle, settings, schema);
   },
 
   /**
@@ -72,17 +74,17 @@ export const Ragged = {
    *
    * @param expected refuse the container unless it holds this
    * @throws LoaderxError SCHEMA when it holds something else, or is dense; NOT_FOUND, NOT_PUBLISHED,
-   *   LOCKED, MALFORMED, DICTIONARY, IO, UNSUPPORTED
+   *   LOCKED, MALFORMED, DICTIONARY, IO, UNSUPPORTED, INTEGRITY
    */
   open<D extends DType = DType>(
     path: ContainerPath,
     expected?: RaggedExpected<D>,
   ): RaggedReader<D> {
-    const fields = knownFields(expected, ['dtype', 'ndim', 'maxBatchBytes']);
+    const fields = knownFields(expected, ['dtype', 'ndim', 'maxBatchBytes', 'verify']);
     const dtype = fields.dtype === undefined ? undefined : dtypeOf(fields.dtype);
     const ndim = fields.ndim === undefined ? undefined : ndimOf(fields.ndim);
     const batchBytesMax = batchBytesMaxOf(fields.maxBatchBytes);
-    const opened = openStore(path);
+    const opened = openStore(path, verifiesDigest(fields.verify));
     try {
       // What is expected was compared with what is there, so D is what the container holds.
       return raggedReader(opened, batchBytesMax, dtype, ndim) as unknown as RaggedReader<D>;
@@ -122,18 +124,12 @@ export function raggedReader(
   return new RaggedStoreReader(opened, schema, batchBytesMax);
 }
 
-/**
- * Names the method of a ragged reader that tells records' payload bytes without reading them. It is
- * a symbol because it is for this package's own rooms.
- */
-export const payloadBytesOf = Symbol('loaderx.payloadBytesOf');
-
 /** Room for batches whose sizes differ a little comes in steps, so that it fits again. */
 const stepBytes = 32 * 1024;
 
 class RaggedStoreReader<D extends DType>
   extends StoreReader<D, RaggedBatch<D>, NdArray<D>, RaggedBatch<D>>
-  implements RaggedReader<D>
+  implements RaggedReader<D>, SizedReader
 {
   readonly kind = 'ragged';
   readonly ndim: number;
@@ -284,15 +280,22 @@ function emptyResult(): RaggedResult {
   };
 }
 
-class RaggedStoreWriter<D extends DType> extends StoreWriter<D> implements RaggedWriter<D> {
+class RaggedStoreWriter<D extends DType>
+  extends StoreWriter<D, RaggedSchema>
+  implements RaggedWriter<D>
+{
   readonly kind = 'ragged';
   readonly ndim: number;
   readonly #info: DTypeInfo;
 
-  constructor(handle: Handle, settings: CreateSettings, dtype: DTypeInfo<D>, ndim: number) {
-    super(handle, settings, dtype);
-    this.ndim = ndim;
-    this.#info = dtype;
+  constructor(handle: Handle, settings: CreateSettings, schema: RaggedSchema) {
+    super(handle, settings, schema);
+    this.ndim = schema.ndim;
+    this.#info = schema.dtype;
+  }
+
+  protected readBack(build: OpenedStore): RaggedReader {
+    return new RaggedStoreReader(build, this.schema, Number.MAX_SAFE_INTEGER);
   }
 
   async append(records: RaggedInput<D>): Promise<void> {

@@ -7,9 +7,9 @@ import { cancellable, signalOf } from '../native/cancel.js';
 import type { Dialect } from '../schema.js';
 import type { Codec, GatherInto, GatherNew, GatherOptions } from './capability.js';
 import type { OpenedStore } from './container.js';
+import { knownFields } from './fields.js';
 import type { Handle } from './handle.js';
 import { checkedId, type IdRange, type Ids, idArray, rangeArray, sliceRange } from './ids.js';
-import { knownFields } from './options.js';
 import { type StreamSource, streamOf } from './stream.js';
 
 /** A native gather that `cancel` can end. */

@@ -20,7 +20,7 @@ const Sampler = sampler_module.Sampler;
 
 const gpa = std.heap.c_allocator;
 
-pub const abi_version = 1;
+pub const abi_version = 2;
 pub const no_record = std.math.maxInt(u64);
 pub const no_shard = std.math.maxInt(u32);
 
@@ -41,6 +41,7 @@ pub const Status = enum(i32) {
     dictionary = -13,
     aborted = -14,
     unsupported = -15,
+    integrity = -16,
 
     fn of(err: Error) Status {
         return switch (err) {
@@ -58,12 +59,13 @@ pub const Status = enum(i32) {
             error.Dictionary => .dictionary,
             error.Aborted => .aborted,
             error.Unsupported => .unsupported,
+            error.Integrity => .integrity,
             error.Unexpected => .unexpected,
         };
     }
 };
 
-pub const FileKind = enum(u32) { none = 0, folder = 1, meta = 2, data = 3, dict = 4 };
+pub const FileKind = enum(u32) { none = 0, folder = 1, meta = 2, data = 3, dict = 4, integrity = 5 };
 
 pub const CError = extern struct {
     status: i32,
@@ -87,6 +89,7 @@ fn report(err: Error, fault: *const Fault, error_out: ?*CError) i32 {
             .meta => .meta,
             .data => .data,
             .dict => .dict,
+            .integrity => .integrity,
         })),
         .shard_index = if (fault.place == .data) fault.place.data else no_shard,
         .reserved = 0,
@@ -232,9 +235,10 @@ export fn zr_store_rewind(store: *Store) void {
 
 pub const publish_durable: u32 = 1;
 
-export fn zr_store_publish(store: *Store, flags: u32, error_out: ?*CError) i32 {
+export fn zr_store_publish(store: *Store, flags: u32, integrity: ?[*]const u8, integrity_bytes: u64, error_out: ?*CError) i32 {
     var fault: Fault = .{};
-    store.publish(flags & publish_durable != 0, &fault) catch |err| return report(err, &fault, error_out);
+    const side: []const u8 = if (integrity) |bytes| bytes[0..@intCast(integrity_bytes)] else &.{};
+    store.publish(flags & publish_durable != 0, side, &fault) catch |err| return report(err, &fault, error_out);
     return 0;
 }
 
@@ -298,6 +302,88 @@ export fn zr_store_logical_bytes(store: *Store, ids: [*]const u64, id_count: u64
     var fault: Fault = .{};
     const count: usize = @intCast(id_count);
     store.logicalBytes(ids[0..count], bytes_out[0..count], cancel, &fault) catch |err| return report(err, &fault, error_out);
+    return 0;
+}
+
+export fn zr_store_page(store: *const Store, page_out: *[store_module.page_bytes]u8, error_out: ?*CError) i32 {
+    var fault: Fault = .{};
+    store.readPage(page_out, &fault) catch |err| return report(err, &fault, error_out);
+    return 0;
+}
+
+export fn zr_store_expect(store: *Store, words: [*]const u64, word_count: u64, error_out: ?*CError) i32 {
+    var fault: Fault = .{};
+    store.expect(words[0..@intCast(word_count)], &fault) catch |err| return report(err, &fault, error_out);
+    return 0;
+}
+
+pub const WordsUse = enum(u32) { none = 0, compare = 1, make = 2 };
+
+pub const CheckOptions = extern struct {
+    first: u64,
+    count: u64,
+    record_bytes: u64,
+    geometry: ?*const RaggedGeometry,
+    words: ?[*]u64,
+    skip: ?[*]const u8,
+    words_use: u32,
+    reserved: u32,
+};
+
+/// What a check found, in the caller's memory.
+const FaultSink = struct {
+    faults: store_module.Faults,
+    out: [*]CError,
+
+    /// Null: no memory.
+    fn init(out: [*]CError, room: u64) ?FaultSink {
+        const found = gpa.alloc(store_module.Found, @intCast(room)) catch return null;
+        return .{ .faults = .{ .io = Process.io(), .room = found }, .out = out };
+    }
+
+    fn deliver(sink: *const FaultSink, count_out: *u64) void {
+        for (sink.faults.list(), 0..) |*found, i| _ = report(found.err, &found.fault, &sink.out[i]);
+        count_out.* = sink.faults.count;
+    }
+
+    fn deinit(sink: *FaultSink) void {
+        gpa.free(sink.faults.room);
+    }
+};
+
+export fn zr_store_check_records(store: *Store, options: *const CheckOptions, faults_out: [*]CError, faults_max: u64, fault_count_out: *u64, cancel: ?*const u32, error_out: ?*CError) i32 {
+    fault_count_out.* = 0;
+    var fault: Fault = .{};
+    var sink = FaultSink.init(faults_out, faults_max) orelse return report(fault.outOfMemory("faults", faults_max), &fault, error_out);
+    defer sink.deinit();
+    const words: []u64 = if (options.words) |words| words[0..@intCast(store_module.wordCount(options.first, options.count))] else &.{};
+    store.checkRecords(.{
+        .first = options.first,
+        .count = options.count,
+        .geometry = if (options.geometry) |geometry|
+            .{ .ragged = .{ .ndim = geometry.ndim, .dim_bytes = geometry.dim_bytes, .item_bytes = geometry.item_bytes } }
+        else
+            .{ .fixed = options.record_bytes },
+        .words = switch (@as(WordsUse, @fromBackingInt(options.words_use))) {
+            .none => .none,
+            .compare => .{ .expected = words },
+            .make => .{ .made = words },
+        },
+        .skip = if (options.skip) |bits| bits[0..@intCast((options.count + 7) / 8)] else null,
+    }, &sink.faults, cancel, &fault) catch |err| return report(err, &fault, error_out);
+    sink.deliver(fault_count_out);
+    return 0;
+}
+
+export fn zr_store_check_layout(store: *Store, over_out: [*]u8, unused_out: [*]u64, faults_out: [*]CError, faults_max: u64, fault_count_out: *u64, cancel: ?*const u32, error_out: ?*CError) i32 {
+    fault_count_out.* = 0;
+    var fault: Fault = .{};
+    var sink = FaultSink.init(faults_out, faults_max) orelse return report(fault.outOfMemory("faults", faults_max), &fault, error_out);
+    defer sink.deinit();
+    const info = store.info();
+    const over = over_out[0..@intCast((info.record_count + 7) / 8)];
+    store.checkLayout(over, unused_out[0..info.data_shards], &sink.faults, cancel, &fault) catch |err| return report(err, &fault, error_out);
+    sink.deliver(fault_count_out);
     return 0;
 }
 

@@ -22,6 +22,9 @@ test "statuses and kinds have the header's values" {
         try std.testing.expect(std.mem.indexOf(u8, header, text) != null);
     }
     try expectDeclared("ZR_FILE_NONE = 0, ZR_FILE_FOLDER = 1, ZR_FILE_META = 2, ZR_FILE_DATA = 3, ZR_FILE_DICT = 4");
+    try expectDeclared("ZR_FILE_INTEGRITY = 5");
+    try expectDeclared("ZR_WORDS_NONE = 0, ZR_WORDS_COMPARE = 1, ZR_WORDS_MAKE = 2");
+    try expectDeclared("ZR_PAGE_BYTES = 4096, ZR_BLOCK_RECORDS = 4096");
     try expectDeclared("ZR_CODEC_RAW = 0, ZR_CODEC_ZSTD = 1, ZR_CODEC_ZSTD_DICT = 2");
     try expectDeclared("ZS_SEQUENTIAL = 0, ZS_IID = 1, ZS_CYCLIC = 2");
     try expectDeclared("ZS_STREAM_2_4 = 24, ZS_STREAM_2_8 = 28");
@@ -39,6 +42,8 @@ test "structs have the layout that a C compiler gives the header's" {
     try std.testing.expectEqual(@as(usize, 48), @sizeOf(exports.StoreInfo));
     try std.testing.expectEqual(@as(usize, 24), @offsetOf(exports.StoreInfo, "schema"));
     try std.testing.expectEqual(@as(usize, 16), @sizeOf(exports.RaggedGeometry));
+    try std.testing.expectEqual(@as(usize, 56), @sizeOf(exports.CheckOptions));
+    try std.testing.expectEqual(@as(usize, 48), @offsetOf(exports.CheckOptions, "words_use"));
     try std.testing.expectEqual(@as(usize, 16), @sizeOf(exports.Buffer));
     try std.testing.expectEqual(@as(usize, 32), @sizeOf(exports.SamplerOptions));
     try expectDeclared("char os_code[24];");

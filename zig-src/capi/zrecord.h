@@ -19,7 +19,7 @@
 extern "C" {
 #endif
 
-#define ZR_ABI_VERSION 1u
+#define ZR_ABI_VERSION 2u
 #define ZR_NO_RECORD UINT64_MAX
 #define ZR_NO_SHARD UINT32_MAX
 
@@ -41,10 +41,12 @@ enum {
     ZR_DICTIONARY = -13,   /* dictionary missing, unexpected, unusable, or not trainable */
     ZR_ABORTED = -14,      /* *cancel became non-zero */
     ZR_UNSUPPORTED = -15,  /* the file system lacks something a build needs */
+    ZR_INTEGRITY = -16,    /* location or bytes are not those that integrity.zr vouches for */
 };
 
 enum { ZR_CODEC_RAW = 0, ZR_CODEC_ZSTD = 1, ZR_CODEC_ZSTD_DICT = 2 };
-enum { ZR_FILE_NONE = 0, ZR_FILE_FOLDER = 1, ZR_FILE_META = 2, ZR_FILE_DATA = 3, ZR_FILE_DICT = 4 };
+enum { ZR_FILE_NONE = 0, ZR_FILE_FOLDER = 1, ZR_FILE_META = 2, ZR_FILE_DATA = 3, ZR_FILE_DICT = 4,
+       ZR_FILE_INTEGRITY = 5 };
 enum { ZR_PUBLISH_DURABLE = 1 }; /* sync files, folder and parent before returning */
 
 typedef struct zr_error {
@@ -100,9 +102,11 @@ zr_status zr_store_append(zr_store *store, const uint8_t *records, const uint64_
 void zr_store_mark(zr_store *store);
 void zr_store_rewind(zr_store *store);
 
-/* Makes the build complete and moves it to its path in one atomic step that never replaces.
+/* Makes the build complete and moves it to its path in one atomic step that never replaces. With
+ * `integrity` (1 byte or more, else NULL) the container has these bytes in integrity.zr.
  * EXISTS, BUILD_FAILED, IO. On failure nothing is at the path (unless somebody else put it there). */
-zr_status zr_store_publish(zr_store *store, uint32_t flags, zr_error *error);
+zr_status zr_store_publish(zr_store *store, uint32_t flags, const uint8_t *integrity,
+                           uint64_t integrity_bytes, zr_error *error);
 
 /* ---- store: open, read ---- */
 
@@ -152,6 +156,50 @@ zr_status zr_store_gather_ragged(zr_store *store, const uint64_t *ids, uint64_t 
 /* Each record's size after decoding, dimensions included, without reading a payload. */
 zr_status zr_store_logical_bytes(zr_store *store, const uint64_t *ids, uint64_t id_count,
                                  uint64_t *bytes_out, const uint32_t *cancel, zr_error *error);
+
+/* ---- store: check. Builds too, while nothing is appended ---- */
+
+enum { ZR_PAGE_BYTES = 4096, ZR_BLOCK_RECORDS = 4096 };
+
+/* The first 4096 bytes of meta.zr: of a reader as they are on disk now, of a build as it would be
+ * published. MALFORMED IO */
+zr_status zr_store_page(const zr_store *store, uint8_t *page_out, zr_error *error);
+
+/* Records are taken in blocks of ZR_BLOCK_RECORDS. A block of n has n + 1 words: one for its part of
+ * the location table, then one for the location and stored bytes of each record. */
+enum { ZR_WORDS_NONE = 0, ZR_WORDS_COMPARE = 1, ZR_WORDS_MAKE = 2 };
+
+/* Readers only: from now on each gathered record is held against its word (INTEGRITY). `words` are
+ * those of all blocks, and are copied. Wants a quiescent handle. */
+zr_status zr_store_expect(zr_store *store, const uint64_t *words, uint64_t word_count, zr_error *error);
+
+typedef struct zr_check_options {
+    uint64_t first;        /* first + count is at most the record count */
+    uint64_t count;
+    uint64_t record_bytes; /* of dense records */
+    const zr_ragged_geometry *geometry; /* of ragged records, else NULL */
+    uint64_t *words;       /* of the blocks that hold the range, from the block of `first`; or NULL */
+    const uint8_t *skip;   /* bit i % 8 of byte i / 8: record first + i is left out; NULL: none is.
+                              Not with ZR_WORDS_MAKE */
+    uint32_t words_use;    /* ZR_WORDS_*: words are compared, or written (a block's first word with
+                              the block's first record) */
+    uint32_t reserved;
+} zr_check_options;
+
+/* Looks at each record as a gather would, all of them: a fault does not end it. The faults with the
+ * lowest record ids go to `faults_out`, ascending, at most `faults_max`; their whole number to
+ * `fault_count_out`. Borrows its arguments. ABORTED, OUT_OF_MEMORY; a fault is no failure. */
+zr_status zr_store_check_records(zr_store *store, const zr_check_options *options,
+                                 zr_error *faults_out, uint64_t faults_max,
+                                 uint64_t *fault_count_out, const uint32_t *cancel, zr_error *error);
+
+/* Looks at all locations together. A record that lies over another is a fault, and its bit in
+ * `over_out` is set (a bit for each record, in whole bytes, zero before). `unused_out`, one for each
+ * shard: bytes below its tail that no record names. Faults and failures as above; MALFORMED and IO
+ * where the table cannot be read. */
+zr_status zr_store_check_layout(zr_store *store, uint8_t *over_out, uint64_t *unused_out,
+                                zr_error *faults_out, uint64_t faults_max,
+                                uint64_t *fault_count_out, const uint32_t *cancel, zr_error *error);
 
 /* Readers are released; a build that was not published is discarded. NULL is a no-op. */
 void zr_store_close(zr_store *store);

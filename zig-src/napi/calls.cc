@@ -16,6 +16,8 @@ constexpr uint64_t kLanesMax = 1024;
 /* Below, a ragged payload is copied on the JS thread; from here on that would hold up the event
  * loop longer than a second trip to a lane does. */
 constexpr uint64_t kCopiedBytesMax = 64u << 10;
+/* Faults that one check hands over. */
+constexpr uint64_t kFaultsMax = 1u << 16;
 
 Napi::Value Return(const Napi::CallbackInfo &info, napi_value value) {
     return Napi::Value(info.Env(), value);
@@ -82,9 +84,12 @@ struct AppendJob final : Job {
 struct PublishCall {
     Handle *build;
     uint32_t flags;
+    Span<uint8_t> integrity; /* js nullptr: none */
 
     zr_status Run(zr_error *error) const {
-        return zr_store_publish(build->store(), flags, error);
+        return zr_store_publish(build->store(), flags,
+                                integrity.count == 0 ? nullptr : integrity.data, integrity.count,
+                                error);
     }
 };
 
@@ -92,6 +97,7 @@ PublishCall UnwrapPublish(Args &args) {
     PublishCall call = {};
     call.build = args.Build(0, Access::kChange);
     call.flags = args.Boolean(1, "durable") ? ZR_PUBLISH_DURABLE : 0;
+    call.integrity = args.OptionalBytes(2, "integrity");
     return call;
 }
 
@@ -117,7 +123,7 @@ struct FixedCall {
 
 FixedCall UnwrapFixed(Args &args) {
     FixedCall call = {};
-    call.reader = args.Reader(0);
+    call.reader = args.Store(0, Access::kRead);
     call.ids = args.Words(1, "ids");
     call.record_bytes = args.Whole(2, "recordBytes", 1, kRecordBytesMax);
     call.target = args.Bytes(3, "target");
@@ -150,7 +156,7 @@ struct RaggedCall {
 
 RaggedCall UnwrapRagged(Args &args) {
     RaggedCall call = {};
-    call.reader = args.Reader(0);
+    call.reader = args.Store(0, Access::kRead);
     call.geometry = args.Geometry(2);
     call.payload_bytes_max = args.Whole(3, "payloadBytesMax", 0, kSafeIntegerMax);
     call.ids = args.Words(1, "ids");
@@ -350,6 +356,144 @@ napi_value RaggedJob::Result(napi_env env) {
     return NewRaggedResult(env, buffer, payload_bytes, offsets, dims);
 }
 
+/* ---- check ---- */
+
+/* What a check found, as the core counts. */
+class FaultList {
+  public:
+    FaultList() = default;
+    ~FaultList() { free(errors_); }
+    FaultList(const FaultList &) = delete;
+    FaultList &operator=(const FaultList &) = delete;
+
+    /* False: no memory, which `error` says then. */
+    bool Reserve(uint64_t room, zr_error *error) {
+        errors_ = static_cast<zr_error *>(malloc((room + 1) * sizeof(zr_error)));
+        room_ = room;
+        if (errors_ == nullptr) SetError(error, ZR_OUT_OF_MEMORY, "no memory for faults");
+        return errors_ != nullptr;
+    }
+    zr_error *errors() { return errors_; }
+    uint64_t room() const { return room_; }
+    uint64_t *count_out() { return &count_; }
+
+    /* The `CheckResult` of binding.ts; nullptr: an exception is pending. */
+    napi_value Result(napi_env env) const;
+
+  private:
+    zr_error *errors_ = nullptr;
+    uint64_t room_ = 0;
+    uint64_t count_ = 0;
+};
+
+napi_value FaultList::Result(napi_env env) const {
+    const uint64_t kept = count_ < room_ ? count_ : room_;
+    napi_value result, count, faults;
+    if (napi_create_object(env, &result) != napi_ok ||
+        napi_create_double(env, static_cast<double>(count_), &count) != napi_ok ||
+        napi_create_array_with_length(env, kept, &faults) != napi_ok ||
+        napi_set_named_property(env, result, "faultCount", count) != napi_ok ||
+        napi_set_named_property(env, result, "faults", faults) != napi_ok) {
+        ThrowRefused(env);
+        return nullptr;
+    }
+    for (uint64_t i = 0; i < kept; i++) {
+        const Napi::HandleScope scope(env);
+        const napi_value fault = NewFailure(env, errors_[i]);
+        if (fault == nullptr ||
+            napi_set_element(env, faults, static_cast<uint32_t>(i), fault) != napi_ok) {
+            ThrowRefused(env);
+            return nullptr;
+        }
+    }
+    return result;
+}
+
+struct RecordsCall {
+    Handle *store;
+    zr_check_options options; /* without the geometry's address, which moves with the call */
+    zr_ragged_geometry geometry;
+    bool is_ragged;
+    uint64_t faults_max;
+    Span<uint64_t> words; /* js nullptr: none */
+    Span<uint8_t> skip;
+
+    zr_status Run(FaultList *found, const uint32_t *cancel, zr_error *error) const {
+        if (!found->Reserve(faults_max, error)) return ZR_OUT_OF_MEMORY;
+        if (options.count == 0) return ZR_OK;
+        zr_check_options asked = options;
+        asked.geometry = is_ragged ? &geometry : nullptr;
+        return zr_store_check_records(store->store(), &asked, found->errors(), found->room(),
+                                      found->count_out(), cancel, error);
+    }
+};
+
+/* Words of the blocks that hold a range of one record or more, up to its last record's. */
+uint64_t WordCount(uint64_t first, uint64_t count) {
+    const uint64_t last = first + count - 1;
+    const uint64_t blocks = last / ZR_BLOCK_RECORDS - first / ZR_BLOCK_RECORDS;
+    return blocks * (ZR_BLOCK_RECORDS + 1) + 1 + last % ZR_BLOCK_RECORDS + 1;
+}
+
+RecordsCall UnwrapRecords(Args &args) {
+    RecordsCall call = {};
+    call.store = args.Store(0, Access::kRead);
+    call.options.first = args.Whole(1, "first", 0, kSafeIntegerMax);
+    call.options.count = args.Whole(2, "count", 0, kSafeIntegerMax);
+    call.is_ragged = !args.Undefined(4);
+    if (call.is_ragged)
+        call.geometry = args.Geometry(4);
+    else
+        call.options.record_bytes = args.Whole(3, "recordBytes", 1, kRecordBytesMax);
+    call.options.words_use =
+        static_cast<uint32_t>(args.Whole(5, "wordsUse", ZR_WORDS_NONE, ZR_WORDS_MAKE));
+    call.faults_max = args.Whole(8, "faultsMax", 0, kFaultsMax);
+    call.words = args.OptionalWords(6, "words");
+    call.skip = args.OptionalBytes(7, "skip");
+    if (!args) return call;
+    zr_store_info info = {};
+    zr_store_get_info(call.store->store(), &info);
+    const uint64_t first = call.options.first, count = call.options.count;
+    if (count > info.record_count || first > info.record_count - count)
+        args.RangeError("records %llu to %llu are not all there",
+                        static_cast<unsigned long long>(first),
+                        static_cast<unsigned long long>(first + count));
+    else if ((call.options.words_use == ZR_WORDS_NONE) != (call.words.js == nullptr))
+        args.RangeError("words go with a use for them");
+    else if (call.options.words_use == ZR_WORDS_MAKE && call.skip.js != nullptr)
+        args.RangeError("skip does not go with words that are made");
+    if (call.words.js != nullptr && count != 0)
+        args.Fits("words", call.words.count * sizeof(uint64_t), WordCount(first, count),
+                  sizeof(uint64_t));
+    if (call.skip.js != nullptr) args.Fits("skip", call.skip.count, (count + 7) / 8, 1);
+    if (!args) return call;
+    call.options.words = call.words.js == nullptr ? nullptr : call.words.data;
+    call.options.skip = call.skip.js == nullptr ? nullptr : call.skip.data;
+    return call;
+}
+
+struct RecordsJob final : Job {
+    RecordsCall call;
+    FaultList found;
+    zr_status Run() override { return call.Run(&found, cancel(), &error); }
+    napi_value Result(napi_env env) override { return found.Result(env); }
+};
+
+struct LayoutJob final : Job {
+    Handle *store = nullptr;
+    Span<uint8_t> over;
+    Span<uint64_t> unused;
+    uint64_t faults_max = 0;
+    FaultList found;
+
+    zr_status Run() override {
+        if (!found.Reserve(faults_max, &error)) return ZR_OUT_OF_MEMORY;
+        return zr_store_check_layout(store->store(), over.data, unused.data, found.errors(),
+                                     found.room(), found.count_out(), cancel(), &error);
+    }
+    napi_value Result(napi_env env) override { return found.Result(env); }
+};
+
 /* ---- dictionary ---- */
 
 struct TrainJob final : Job {
@@ -531,7 +675,8 @@ Napi::Value Publish(const Napi::CallbackInfo &info) {
     if (!args) return Nothing();
     auto job = NewJob<PublishJob>();
     if (job != nullptr) job->call = call;
-    return Start(info, std::move(job), call.build, Access::kChange, {args.js(0)});
+    return Start(info, std::move(job), call.build, Access::kChange,
+                 {args.js(0), call.integrity.js});
 }
 
 Napi::Value GatherFixedSync(const Napi::CallbackInfo &info) {
@@ -594,7 +739,7 @@ Napi::Value GatherRagged(const Napi::CallbackInfo &info) {
 
 Napi::Value LogicalBytesSync(const Napi::CallbackInfo &info) {
     Args args(info, Lifetime::kCall);
-    const Handle *reader = args.Reader(0);
+    const Handle *reader = args.Store(0, Access::kRead);
     const Span<uint64_t> ids = args.Words(1, "ids");
     if (!args) return Nothing();
     uint64_t *bytes;
@@ -607,6 +752,87 @@ Napi::Value LogicalBytesSync(const Napi::CallbackInfo &info) {
         if (status != ZR_OK) return Done(args, status, error);
     }
     return Return(info, result);
+}
+
+/* ---- check ---- */
+
+Napi::Value StorePage(const Napi::CallbackInfo &info) {
+    Args args(info, Lifetime::kCall);
+    const Handle *store = args.Store(0, Access::kRead);
+    if (!args) return Nothing();
+    uint8_t *page;
+    const napi_value result = NewTypedArray(args.env(), napi_uint8_array, ZR_PAGE_BYTES, &page);
+    if (result == nullptr) return Nothing();
+    zr_error error = BlankError();
+    const zr_status status = zr_store_page(store->store(), page, &error);
+    if (status != ZR_OK) return Done(args, status, error);
+    return Return(info, result);
+}
+
+Napi::Value StoreExpect(const Napi::CallbackInfo &info) {
+    Args args(info, Lifetime::kCall);
+    const Handle *reader = args.Reader(0, Access::kChange);
+    const Span<uint64_t> words = args.Words(1, "words");
+    if (!args) return Nothing();
+    zr_store_info store_info = {};
+    zr_store_get_info(reader->store(), &store_info);
+    const uint64_t records = store_info.record_count;
+    if (words.count != (records == 0 ? 0 : WordCount(0, records))) {
+        args.RangeError("words has %llu elements, which are not those of %llu records",
+                        static_cast<unsigned long long>(words.count),
+                        static_cast<unsigned long long>(records));
+        return Nothing();
+    }
+    zr_error error = BlankError();
+    return Done(args, zr_store_expect(reader->store(), words.data, words.count, &error), error);
+}
+
+Napi::Value CheckRecordsSync(const Napi::CallbackInfo &info) {
+    Args args(info, Lifetime::kCall);
+    const RecordsCall call = UnwrapRecords(args);
+    if (!args) return Nothing();
+    FaultList found;
+    zr_error error = BlankError();
+    const zr_status status = call.Run(&found, nullptr, &error);
+    if (status != ZR_OK) return Done(args, status, error);
+    return Return(info, found.Result(args.env()));
+}
+
+Napi::Value CheckRecords(const Napi::CallbackInfo &info) {
+    Args args(info, Lifetime::kJob);
+    const RecordsCall call = UnwrapRecords(args);
+    uint32_t *cancel = args.OptionalCancel(9);
+    if (!args) return Nothing();
+    auto job = NewJob<RecordsJob>();
+    if (job != nullptr) job->call = call;
+    return Start(info, std::move(job), call.store, Access::kRead,
+                 {args.js(0), call.words.js, call.skip.js, cancel == nullptr ? nullptr : args.js(9)},
+                 cancel);
+}
+
+Napi::Value CheckLayout(const Napi::CallbackInfo &info) {
+    Args args(info, Lifetime::kJob);
+    Handle *store = args.Store(0, Access::kRead);
+    const uint64_t faults_max = args.Whole(3, "faultsMax", 0, kFaultsMax);
+    const Span<uint8_t> over = args.Bytes(1, "over");
+    const Span<uint64_t> unused = args.Words(2, "unused");
+    uint32_t *cancel = args.OptionalCancel(4);
+    if (!args) return Nothing();
+    zr_store_info store_info = {};
+    zr_store_get_info(store->store(), &store_info);
+    args.Fits("over", over.count, (store_info.record_count + 7) / 8, 1);
+    args.Fits("unused", unused.count, store_info.data_shards, 1);
+    if (!args) return Nothing();
+    auto job = NewJob<LayoutJob>();
+    if (job != nullptr) {
+        job->store = store;
+        job->over = over;
+        job->unused = unused;
+        job->faults_max = faults_max;
+    }
+    return Start(info, std::move(job), store, Access::kRead,
+                 {args.js(0), over.js, unused.js, cancel == nullptr ? nullptr : args.js(4)},
+                 cancel);
 }
 
 namespace {

@@ -26,6 +26,11 @@ Napi::Value GatherFixed(const Napi::CallbackInfo &info);
 Napi::Value GatherRaggedSync(const Napi::CallbackInfo &info);
 Napi::Value GatherRagged(const Napi::CallbackInfo &info);
 Napi::Value LogicalBytesSync(const Napi::CallbackInfo &info);
+Napi::Value StorePage(const Napi::CallbackInfo &info);
+Napi::Value StoreExpect(const Napi::CallbackInfo &info);
+Napi::Value CheckRecordsSync(const Napi::CallbackInfo &info);
+Napi::Value CheckRecords(const Napi::CallbackInfo &info);
+Napi::Value CheckLayout(const Napi::CallbackInfo &info);
 Napi::Value CloseSync(const Napi::CallbackInfo &info);
 
 Napi::Value TrainDict(const Napi::CallbackInfo &info);

@@ -54,6 +54,11 @@ bool DefineCalls(Napi::Env env, Napi::Object exports) {
            Define<GatherRaggedSync>(env, exports, "gatherRaggedSync") &&
            Define<GatherRagged>(env, exports, "gatherRagged") &&
            Define<LogicalBytesSync>(env, exports, "logicalBytesSync") &&
+           Define<StorePage>(env, exports, "storePage") &&
+           Define<StoreExpect>(env, exports, "storeExpect") &&
+           Define<CheckRecordsSync>(env, exports, "checkRecordsSync") &&
+           Define<CheckRecords>(env, exports, "checkRecords") &&
+           Define<CheckLayout>(env, exports, "checkLayout") &&
            Define<CloseSync>(env, exports, "closeSync") &&
            Define<TrainDict>(env, exports, "trainDict") &&
            Define<SamplerCreate>(env, exports, "samplerCreate") &&

@@ -285,8 +285,8 @@ Handle *Args::Store(size_t index, Access access) {
     return Available(StoreInAnyState(index), access);
 }
 
-Handle *Args::Reader(size_t index) {
-    Handle *handle = Store(index, Access::kRead);
+Handle *Args::Reader(size_t index, Access access) {
+    Handle *handle = Store(index, access);
     if (handle != nullptr && handle->kind != HandleKind::kReader) {
         TypeError("argument %zu must be a store that was opened, not a build", index + 1);
         return nullptr;

@@ -105,7 +105,7 @@ class Args {
     napi_value js(size_t index) const { return info_[index]; }
 
     /* An open handle that this access does not disturb. */
-    Handle *Reader(size_t index);
+    Handle *Reader(size_t index, Access access);
     Handle *Build(size_t index, Access access);
     Handle *Store(size_t index, Access access);
     Handle *Sampler(size_t index, Access access);
@@ -117,6 +117,8 @@ class Args {
     uint64_t Whole(size_t index, const char *name, uint64_t min, uint64_t max);
     uint64_t BigWhole(size_t index, const char *name, uint64_t min);
     bool Boolean(size_t index, const char *name);
+    /* Also after a wrong argument: then nothing more is read. */
+    bool Undefined(size_t index);
     zr_ragged_geometry Geometry(size_t index);
     void Path(size_t index, PathBytes *path_out);
 
@@ -142,7 +144,6 @@ class Args {
     Handle *Available(Handle *handle, Access access);
     uint64_t WholeValue(napi_value value, const char *name, uint64_t min, uint64_t max);
     uint64_t WholeProperty(napi_value object, const char *name, uint64_t min, uint64_t max);
-    bool Undefined(size_t index);
     bool Keeps(napi_value array_buffer, const char *name);
     template <class Item>
     Span<Item> Elements(size_t index, napi_typedarray_type type, const char *name,

@@ -171,6 +171,59 @@ pub fn checkLocation(location: Location, record: u64, shard: u32, tail: u64, cod
     }
 }
 
+pub const ndim_max = 64;
+
+/// A ragged record: `ndim` dimensions of `dim_bytes` each, then the items.
+pub const RaggedGeometry = struct {
+    ndim: u32,
+    /// 4 or 8
+    dim_bytes: u32,
+    item_bytes: u64,
+
+    pub fn headerBytes(geometry: RaggedGeometry) u32 {
+        return geometry.ndim * geometry.dim_bytes;
+    }
+
+    /// Bytes of the items of a record of `logic_length` bytes; only whole ones, and at least one.
+    pub fn payloadBytes(geometry: RaggedGeometry, logic_length: u32, record: u64, fault: *Fault) Error!u64 {
+        const header_bytes = geometry.headerBytes();
+        if (logic_length < header_bytes) {
+            return fault.failRecord(error.Malformed, .meta, record, "location of record {d} declares {d} bytes, its {d} dimensions alone take {d}", .{ record, logic_length, geometry.ndim, header_bytes });
+        }
+        const payload_bytes = logic_length - header_bytes;
+        if (payload_bytes == 0 or payload_bytes % geometry.item_bytes != 0) {
+            return fault.failRecord(error.Malformed, .meta, record, "record {d} has {d} bytes of items, not a positive multiple of the item size {d}", .{ record, payload_bytes, geometry.item_bytes });
+        }
+        return payload_bytes;
+    }
+
+    /// Takes a record's dimensions in; their product must account for every byte of its items.
+    pub fn dimensions(geometry: RaggedGeometry, header: []const u8, payload_bytes: u64, dims: []u64, record: u64, shard: u32, fault: *Fault) Error!void {
+        assert(dims.len == geometry.ndim);
+        var bytes: u64 = geometry.item_bytes;
+        var overflowed = false;
+        for (dims, 0..) |*dim, axis| {
+            const at = header[axis * geometry.dim_bytes ..];
+            dim.* = switch (geometry.dim_bytes) {
+                4 => std.mem.readInt(u32, at[0..4], .little),
+                else => std.mem.readInt(u64, at[0..8], .little),
+            };
+            const product = @mulWithOverflow(bytes, dim.*);
+            bytes = product[0];
+            overflowed = overflowed or product[1] != 0;
+        }
+        if (overflowed or bytes != payload_bytes) {
+            return fault.failRecord(error.Malformed, .{ .data = shard }, record, "the dimensions of record {d} do not fit its {d} bytes of items", .{ record, payload_bytes });
+        }
+    }
+};
+
+/// The size that a dense record must have.
+pub fn checkFixed(location: Location, record_bytes: u64, record: u64, fault: *Fault) Error!void {
+    if (location.logic_length == record_bytes) return;
+    return fault.failRecord(error.Malformed, .meta, record, "location of record {d} declares {d} bytes, the schema's records have {d}", .{ record, location.logic_length, record_bytes });
+}
+
 test "a page round-trips" {
     var bytes: [page_bytes]u8 = undefined;
     encodePage(&bytes, 7, .zstd, "schema", &.{ 11, 22 });

@@ -10,6 +10,9 @@
 //! locations and one or two for a record. A batch from the map that turns out not to have been the
 //! files' bytes is done again by reads, which find the same damage and name it.
 //!
+//! Where the container's words are attached (checksum.zig), each record is held against its own before
+//! its bytes count: while they are copied, or before they are decoded.
+//!
 //! A gather fails as a whole. Of several failures the one lowest in the request is reported, so that
 //! the same damage gives the same error whatever the lanes did.
 
@@ -20,6 +23,7 @@ const format = @import("format.zig");
 const plan = @import("plan.zig");
 const codec = @import("codec.zig");
 const copy = @import("copy.zig");
+const checksum = @import("checksum.zig");
 const map_module = @import("map.zig");
 const Lease = @import("scratch.zig").Lease;
 const Volume = @import("volume.zig").Volume;
@@ -30,18 +34,7 @@ const Map = map_module.Map;
 
 pub const Cancel = ?*const u32;
 
-pub const RaggedGeometry = struct {
-    ndim: u32,
-    /// 4 or 8
-    dim_bytes: u32,
-    item_bytes: u64,
-
-    fn headerBytes(geometry: RaggedGeometry) u32 {
-        return geometry.ndim * geometry.dim_bytes;
-    }
-};
-
-pub const ndim_max = 64;
+pub const RaggedGeometry = format.RaggedGeometry;
 
 /// Memory for `bytes` >= 1; null: none to be had. Called on the caller's thread.
 pub const Alloc = struct {
@@ -78,7 +71,7 @@ const in_place_bytes_min = 128 << 10;
 pub fn fixed(volume: *Volume, ids: []const u64, record_bytes: u64, target: []u8, cancel: Cancel, fault: *Fault) Error!void {
     assert(record_bytes >= 1);
     assert(target.len == ids.len * record_bytes);
-    if (usableMap(volume)) |map| {
+    if (volume.usableMap()) |map| {
         const result = fixedFrom(volume, map, ids, record_bytes, target, cancel, fault);
         if (volume.mapHeld(map, touched(volume, ids))) return result;
     }
@@ -143,7 +136,10 @@ const Fixed = struct {
             const source = (map.dataBytes(shard) + @as(usize, @intCast(location.offset)))[0..location.phys_length];
             const target = run.target[k * run.record_bytes ..][0..@intCast(run.record_bytes)];
             if (lease) |taken| {
+                try volume.vouchFor(id, location, source, fault);
                 try codec.decode(try taken.decompressorFor(fault), volume.dictionary(), target, source, id, shard, fault);
+            } else if (volume.words != null) {
+                try volume.vouch(id, checksum.copied(location, target, source, run.stream), fault);
             } else if (run.stream) {
                 copy.stream(target, source);
             } else {
@@ -167,9 +163,11 @@ const Fixed = struct {
                 const target = run.target[@intCast(at.* * run.record_bytes)..][0..@intCast(run.record_bytes)];
                 if (volume.codec == .raw) {
                     try volume.readData(shard, target, location.offset, id, fault);
+                    try volume.vouchFor(id, location, target, fault);
                 } else {
                     const stored = try lease.scratch(location.phys_length, fault);
                     try volume.readData(shard, stored, location.offset, id, fault);
+                    try volume.vouchFor(id, location, stored, fault);
                     try codec.decode(try lease.decompressorFor(fault), volume.dictionary(), target, stored, id, shard, fault);
                 }
                 at.* += 1;
@@ -180,9 +178,7 @@ const Fixed = struct {
     fn check(run: *const Fixed, location: format.Location, id: u64, shard: u32, fault: *Fault) Error!void {
         const volume = run.volume;
         try format.checkLocation(location, id, shard, volume.tails[shard], volume.codec, fault);
-        if (location.logic_length != run.record_bytes) {
-            return fault.failRecord(error.Malformed, .meta, id, "location of record {d} declares {d} bytes, the schema's records have {d}", .{ id, location.logic_length, run.record_bytes });
-        }
+        try format.checkFixed(location, run.record_bytes, id, fault);
     }
 };
 
@@ -219,7 +215,7 @@ pub fn ragged(
         .dims = dims,
         .alloc = alloc,
     };
-    if (usableMap(volume)) |map| {
+    if (volume.usableMap()) |map| {
         run.map = map;
         const result = run.whole(fault);
         if (volume.mapHeld(map, touched(volume, ids))) return result;
@@ -278,15 +274,8 @@ const Ragged = struct {
     /// Offsets from the locations, and the target. True: there are records that decode in place.
     fn layOut(run: *Ragged, fault: *Fault) Error!bool {
         const header_bytes = run.geometry.headerBytes();
-        const item_bytes = run.geometry.item_bytes;
         for (run.ids, run.locations, 0..) |id, location, i| {
-            if (location.logic_length < header_bytes) {
-                return fault.failRecord(error.Malformed, .meta, id, "location of record {d} declares {d} bytes, its {d} dimensions alone take {d}", .{ id, location.logic_length, run.geometry.ndim, header_bytes });
-            }
-            const payload_bytes = location.logic_length - header_bytes;
-            if (payload_bytes == 0 or payload_bytes % item_bytes != 0) {
-                return fault.failRecord(error.Malformed, .meta, id, "record {d} has {d} bytes of items, not a positive multiple of the item size {d}", .{ id, payload_bytes, item_bytes });
-            }
+            const payload_bytes = try run.geometry.payloadBytes(location.logic_length, id, fault);
             run.offsets[i + 1] = run.offsets[i] + payload_bytes; // Below 2^31 each; a request has far fewer than 2^33 ids.
             if (run.offsets[i + 1] > run.payload_bytes_max) {
                 return fault.fail(error.TooLarge, .none, "the records asked for hold more than {d} bytes", .{run.payload_bytes_max});
@@ -369,6 +358,7 @@ const Ragged = struct {
     fn prefetchRecord(run: *const Ragged, map: *const Map, index: usize) void {
         const bytes = run.stored(map, index);
         copy.prefetch(bytes.ptr, bytes.len);
+        run.volume.prefetchWord(run.ids[index]);
     }
 
     fn adviseBlock(run: *const Ragged, map: *const Map, from: usize, end: usize) void {
@@ -391,16 +381,28 @@ const Ragged = struct {
         if (run.map) |map| {
             const source = run.stored(map, index);
             try run.dimensions(index, source[0..header_bytes], fault);
-            if (run.stream) copy.stream(target, source[header_bytes..]) else copy.plain(target, source[header_bytes..]);
+            if (volume.words != null) {
+                var running: checksum.Running = .init(location);
+                running.update(source[0..header_bytes]);
+                running.copyFrom(target, source[header_bytes..], run.stream);
+                try volume.vouch(id, running.final(), fault);
+            } else if (run.stream) copy.stream(target, source[header_bytes..]) else copy.plain(target, source[header_bytes..]);
         } else if (target.len > direct_bytes_min) {
-            var header: [ndim_max * 8]u8 = undefined;
+            var header: [format.ndim_max * 8]u8 = undefined;
             const shard = volume.shardOf(id);
             try volume.readData(shard, header[0..header_bytes], location.offset, id, fault);
             try run.dimensions(index, header[0..header_bytes], fault);
             try volume.readData(shard, target, location.offset + header_bytes, id, fault);
+            if (volume.words != null) {
+                var running: checksum.Running = .init(location);
+                running.update(header[0..header_bytes]);
+                running.update(target);
+                try volume.vouch(id, running.final(), fault);
+            }
         } else {
             const record = try lease.?.scratch(location.phys_length, fault);
             try volume.readData(volume.shardOf(id), record, location.offset, id, fault);
+            try volume.vouchFor(id, location, record, fault);
             try run.dimensions(index, record[0..header_bytes], fault);
             copy.plain(target, record[header_bytes..]);
         }
@@ -423,6 +425,7 @@ const Ragged = struct {
             try volume.readData(shard, bytes, location.offset, id, fault);
             break :blk bytes;
         };
+        try volume.vouchFor(id, location, frame, fault);
         const context = try lease.decompressorFor(fault);
         if (!in_place) {
             const record = scratch[0..@intCast(decoded_bytes)];
@@ -436,7 +439,7 @@ const Ragged = struct {
             @memmove(target, record[header_bytes..]);
         } else {
             const record = (target.ptr - header_bytes)[0..location.logic_length];
-            var neighbour: [ndim_max * 8]u8 = undefined;
+            var neighbour: [format.ndim_max * 8]u8 = undefined;
             @memcpy(neighbour[0..header_bytes], record[0..header_bytes]);
             try codec.decode(context, volume.dictionary(), record, frame, id, shard, fault);
             try run.dimensions(index, record[0..header_bytes], fault);
@@ -444,27 +447,11 @@ const Ragged = struct {
         }
     }
 
-    /// Takes the record's dimensions in; their product must account for every byte of items.
     fn dimensions(run: *Ragged, index: usize, header: []const u8, fault: *Fault) Error!void {
-        const geometry = run.geometry;
-        const dims = run.dims[index * geometry.ndim ..][0..geometry.ndim];
-        const item_bytes = run.offsets[index + 1] - run.offsets[index];
-        var bytes: u64 = geometry.item_bytes;
-        var overflowed = false;
-        for (dims, 0..) |*dim, axis| {
-            const at = header[axis * geometry.dim_bytes ..];
-            dim.* = switch (geometry.dim_bytes) {
-                4 => std.mem.readInt(u32, at[0..4], .little),
-                else => std.mem.readInt(u64, at[0..8], .little),
-            };
-            const product = @mulWithOverflow(bytes, dim.*);
-            bytes = product[0];
-            overflowed = overflowed or product[1] != 0;
-        }
-        if (overflowed or bytes != item_bytes) {
-            const id = run.ids[index];
-            return fault.failRecord(error.Malformed, .{ .data = run.volume.shardOf(id) }, id, "the dimensions of record {d} do not fit its {d} bytes of items", .{ id, item_bytes });
-        }
+        const ndim = run.geometry.ndim;
+        const id = run.ids[index];
+        const payload_bytes = run.offsets[index + 1] - run.offsets[index];
+        try run.geometry.dimensions(header, payload_bytes, run.dims[index * ndim ..][0..ndim], id, run.volume.shardOf(id), fault);
     }
 };
 
@@ -563,18 +550,15 @@ fn outOfRange(volume: *const Volume, id: u64, fault: *Fault) Error {
 
 // ---- the map: prefetch and advice. A prefetch of a nonsense address does nothing. ----
 
-fn usableMap(volume: *const Volume) ?*const Map {
-    const map = if (volume.map) |*there| there else return null;
-    return if (map.usable()) map else null;
-}
-
 /// The ids whose shards are to be looked at after a batch; null: all shards.
 fn touched(volume: *const Volume, ids: []const u64) ?[]const u64 {
     return if (ids.len < volume.shard_count) ids else null;
 }
 
 fn prefetchLocation(volume: *const Volume, map: *const Map, id: u64) void {
-    if (id < volume.length) @prefetch(map.metaBytes() + @as(usize, @intCast(format.locationOffset(id))), .{});
+    if (id >= volume.length) return;
+    @prefetch(map.metaBytes() + @as(usize, @intCast(format.locationOffset(id))), .{});
+    volume.prefetchWord(id);
 }
 
 fn prefetchRecord(volume: *const Volume, map: *const Map, id: u64) void {

@@ -7,6 +7,7 @@ const Io = std.Io;
 const format = @import("format.zig");
 const codec = @import("codec.zig");
 const map_module = @import("map.zig");
+const checksum = @import("checksum.zig");
 const scratch = @import("scratch.zig");
 const executor = @import("../executor.zig");
 const fault_module = @import("../fault.zig");
@@ -15,6 +16,7 @@ const Fault = fault_module.Fault;
 
 pub const meta_name = "meta.zr";
 pub const dict_name = "dict.zr";
+pub const integrity_name = "integrity.zr";
 pub const data_prefix = "data_";
 
 pub fn dataName(buffer: *[16]u8, shard: u32) []const u8 {
@@ -39,6 +41,8 @@ pub const Volume = struct {
     data: []Io.File,
     /// Readers only, and only where it can be had. Null: every read is positional.
     map: ?map_module.Map = null,
+    /// Readers only: what every record read is held against (checksum.zig). Null: nothing is.
+    words: ?[]const u64 = null,
     /// Batches that are still to ask for their pages ahead of copying: set when a lane had to wait for
     /// the disk, counted down by batches.
     advised_batches: std.atomic.Value(u32) = .init(0),
@@ -49,6 +53,12 @@ pub const Volume = struct {
 
     pub fn dictionary(volume: *const Volume) ?*const codec.Dict {
         return if (volume.dict) |*dict| dict else null;
+    }
+
+    /// The map, when it can be used for a batch now.
+    pub fn usableMap(volume: *const Volume) ?*const map_module.Map {
+        const map = if (volume.map) |*there| there else return null;
+        return if (map.usable()) map else null;
     }
 
     /// Fills `target` from `meta.zr`. The table was measured at open, so a short read means that the
@@ -84,6 +94,53 @@ pub const Volume = struct {
         volume.data[shard].writePositionalAll(volume.io, source, offset) catch |err| {
             return fault.failOs(err, .{ .data = shard }, "writing records");
         };
+    }
+
+    /// Holds a record's stored bytes against its word, where there are words.
+    pub fn vouchFor(volume: *const Volume, record: u64, location: format.Location, stored: []const u8, fault: *Fault) Error!void {
+        if (volume.words != null) try volume.vouch(record, checksum.of(location, stored), fault);
+    }
+
+    /// Holds what `record` came to against its word. Wants words.
+    pub fn vouch(volume: *const Volume, record: u64, found: u64, fault: *Fault) Error!void {
+        const words = volume.words.?;
+        if (words[@intCast(checksum.wordIndex(record))] == found) return;
+        const block = record / checksum.block_records;
+        const moved = try volume.tableChanged(block, words[@intCast(checksum.tableIndex(block))], fault);
+        return volume.notVouched(record, moved, fault);
+    }
+
+    pub fn prefetchWord(volume: *const Volume, record: u64) void {
+        const words = volume.words orelse return;
+        @prefetch(&words[@intCast(checksum.wordIndex(record))], .{});
+    }
+
+    /// The word of a block's table as it is on disk now.
+    pub fn tableWord(volume: *const Volume, block: u64, fault: *Fault) Error!u64 {
+        var table: checksum.Table = .{};
+        var record = block * checksum.block_records;
+        const end = @min(volume.length, record + checksum.block_records);
+        while (record < end) {
+            var locations: [256]format.Location = undefined;
+            const part = locations[0..@intCast(@min(locations.len, end - record))];
+            try volume.readMeta(std.mem.sliceAsBytes(part), format.locationOffset(record), fault);
+            table.update(std.mem.sliceAsBytes(part));
+            record += part.len;
+        }
+        return table.final();
+    }
+
+    pub fn tableChanged(volume: *const Volume, block: u64, expected: u64, fault: *Fault) Error!bool {
+        return try volume.tableWord(block, fault) != expected;
+    }
+
+    /// The error of a record that is not what its word vouches for.
+    pub fn notVouched(volume: *const Volume, record: u64, table_changed: bool, fault: *Fault) Error {
+        if (table_changed) {
+            return fault.failRecord(error.Integrity, .meta, record, "the location of record {d} is not the one that integrity.zr vouches for", .{record});
+        }
+        const shard = volume.shardOf(record);
+        return fault.failRecord(error.Integrity, .{ .data = shard }, record, "the stored bytes of record {d} are not those that integrity.zr vouches for", .{record});
     }
 
     /// The location of `record` as the map shows it now. Read once into a copy: what was checked is

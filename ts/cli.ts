@@ -1,0 +1,11 @@
+#!/usr/bin/env node
+/** `npx loaderx`: the functions of this package for a terminal. All of it is in cli/. */
+import { main } from './cli/main.js';
+
+// Whoever reads may have had enough: `loaderx info … | head -1`.
+process.stdout.on('error', (error: NodeJS.ErrnoException) => {
+  if (error.code !== 'EPIPE') throw error;
+  process.exit(0);
+});
+
+process.exitCode = await main(process.argv.slice(2), process);

@@ -1,0 +1,152 @@
+/** `npx loaderx info`: what containers are. */
+import { LoaderxError } from '../errors.js';
+import type { ContainerFacts } from '../inspect/facts.js';
+import { type ContainerInfo, containersAt, info } from '../inspect/info.js';
+import { type Command, exitCodes, UsageError } from './command.js';
+import type { Terminal } from './terminal.js';
+import { barsText, bytesText, countText, digits3, grouped, plain, tableLines } from './text.js';
+
+export const infoCommand: Command = {
+  name: 'info',
+  summary: 'what a container is, and how large',
+  usage: 'PATH…',
+  about: [
+    'Tells kind, dtype, shape, codec, shards, sizes, dictionary, integrity file, and which loaderx opens',
+    'it; for ragged containers how long records are. Reads page and table, no record. A folder of',
+    'containers becomes a table, and so do several paths; their record counts are compared.',
+  ],
+  options: {},
+  examples: [
+    ['info train/image', 'one container'],
+    ['info train', 'every container in the folder: do they have as many records?'],
+    ['info train/image --json', 'for a program'],
+  ],
+  exits: [[0, 'told, also where record counts differ']],
+  run: async (positionals, _, terminal) => {
+    if (positionals.length === 0) throw new UsageError('PATH is missing');
+    const paths = positionals.flatMap(containersAt);
+    const infos: ContainerInfo[] = [];
+    let failure: LoaderxError | undefined;
+    for (const path of paths) {
+      try {
+        infos.push(await terminal.long(`info ${plain(path)}`, (options) => info(path, options)));
+      } catch (error) {
+        if (paths.length === 1 || !(error instanceof LoaderxError) || error.code === 'ABORTED') {
+          throw error;
+        }
+        failure = error;
+        terminal.note(`loaderx info: ${plain(error.message)}`);
+      }
+    }
+    if (terminal.json) {
+      terminal.answer({ containers: infos, sameLength: sameLength(infos) });
+    } else if (paths.length === 1) {
+      for (const one of infos) for (const line of detail(one, terminal)) terminal.line(line);
+    } else if (infos.length > 0) {
+      for (const line of overviewOf(infos, terminal)) terminal.line(line);
+    }
+    return failure === undefined ? exitCodes.done : exitCodes.failed;
+  },
+};
+
+/** `dense float32 [3, 8, 8]`, `ragged int32 of 1 dimension`. */
+export function formText(facts: ContainerFacts): string {
+  const shape =
+    facts.kind === 'dense'
+      ? shapeText(facts)
+      : `of ${facts.ndim} dimension${facts.ndim === 1 ? '' : 's'}`;
+  return `${facts.kind} ${plain(facts.dtype)} ${shape}`;
+}
+
+function shapeText({ itemShape = [] }: ContainerFacts): string {
+  return `[${itemShape.join(', ')}]`;
+}
+
+function detail(one: ContainerInfo, terminal: Terminal): string[] {
+  const { dict, lengths, ratio } = one;
+  const dictText =
+    dict === undefined
+      ? undefined
+      : `${countText(dict.bytes, 'byte')}${dict.id === undefined ? ', raw content' : `, id ${dict.id}`}`;
+  const rows: (readonly [string, string | undefined])[] = [
+    ['records', `${grouped(one.records)}, ${formText(one)}`],
+    ['codec', `${one.codec}, ${countText(one.dataShards, 'shard')}, dialect ${one.dialect}`],
+    ['items', bytesText(one.logicalBytes)],
+    [
+      'stored',
+      `${bytesText(one.storedBytes)}${ratio === undefined ? '' : `, ratio ${digits3(ratio)}`}`,
+    ],
+    ['on disk', `${bytesText(one.diskBytes)} in all files`],
+    ['dictionary', dictText],
+    ['lengths', lengths === undefined ? undefined : lengthText(lengths)],
+    [
+      '',
+      lengths === undefined
+        ? undefined
+        : `${lengths.min} ${barsText(lengths.histogram)} ${lengths.max}`,
+    ],
+    ['integrity', integrityText(one)],
+    ['opened by', one.openedBy.join(', ')],
+  ];
+  return [
+    terminal.style('bold', plain(one.path)),
+    ...rows.flatMap(([name, text]) =>
+      text === undefined ? [] : [`  ${terminal.style('dim', name.padEnd(10))}  ${text}`],
+    ),
+  ];
+}
+
+function lengthText(lengths: NonNullable<ContainerInfo['lengths']>): string {
+  const { min, p10, p50, p90, max, mean } = lengths;
+  const parts = [
+    `min ${grouped(min)}`,
+    `p10 ${grouped(p10)}`,
+    `median ${grouped(p50)}`,
+    `p90 ${grouped(p90)}`,
+    `max ${grouped(max)}`,
+    `mean ${digits3(mean)}`,
+  ];
+  return `${parts.join(', ')} items`;
+}
+
+function integrityText({ integrity, logicalDigest }: ContainerInfo): string {
+  if (integrity === 'none') return 'no integrity.zr; npx loaderx digest makes one';
+  if (integrity === 'damaged') return 'integrity.zr is damaged';
+  return `integrity.zr, logical digest ${logicalDigest?.slice(0, 16)}…`;
+}
+
+function overviewOf(infos: readonly ContainerInfo[], terminal: Terminal): string[] {
+  const titles = ['container', 'kind', 'dtype', 'shape', 'codec', 'shards', 'records'];
+  const rows = infos.map((one) => [
+    plain(one.path),
+    one.kind,
+    plain(one.dtype),
+    one.kind === 'dense' ? shapeText(one) : `rank ${one.ndim}`,
+    one.codec,
+    String(one.dataShards),
+    grouped(one.records),
+    bytesText(one.logicalBytes),
+    bytesText(one.diskBytes),
+    one.ratio === undefined ? '–' : digits3(one.ratio),
+    one.dialect,
+    one.integrity === 'present' ? 'yes' : one.integrity === 'none' ? 'no' : one.integrity,
+  ]);
+  const [first = '', ...lines] = tableLines(
+    [[...titles, 'items', 'on disk', 'ratio', 'dialect', 'integrity'], ...rows],
+    new Set([5, 6, 7, 8, 9]),
+  );
+  return [terminal.style('bold', first), ...lines, '', comparedText(infos, terminal)];
+}
+
+function sameLength(infos: readonly ContainerInfo[]): boolean {
+  return infos.every(({ records }) => records === infos[0]?.records);
+}
+
+function comparedText(infos: readonly ContainerInfo[], terminal: Terminal): string {
+  if (infos.length === 1) return '';
+  if (sameLength(infos)) {
+    return terminal.style('green', `All have ${countText(infos[0]?.records ?? 0, 'record')}.`);
+  }
+  const counts = [...new Set(infos.map(({ records }) => records))].sort((a, b) => a - b);
+  return terminal.style('yellow', `Record counts differ: ${counts.map(grouped).join(', ')}.`);
+}

@@ -1,0 +1,154 @@
+/**
+ * Where a command writes: its answer to stdout, progress and complaints to stderr. Colours and progress
+ * are for terminals alone, progress for what takes longer than a second.
+ */
+
+import type { Colours } from '../inspect/picture.js';
+import type { LongOptions, Progress } from '../inspect/progress.js';
+import { bytesText, secondsText } from './text.js';
+
+/** A stream to write to, as `process.stdout` is one. */
+export interface Output {
+  write(text: string): unknown;
+  readonly isTTY?: boolean | undefined;
+  readonly columns?: number | undefined;
+  getColorDepth?(): number;
+}
+
+/** What a program is run with, as `process` has it. */
+export interface Surroundings {
+  readonly stdout: Output;
+  readonly stderr: Output;
+  readonly env: Readonly<Record<string, string | undefined>>;
+  on?(event: 'SIGINT', listener: () => void): unknown;
+  off?(event: 'SIGINT', listener: () => void): unknown;
+}
+
+export type ColourWish = 'auto' | 'always' | 'never';
+
+type Style = 'bold' | 'dim' | 'red' | 'green' | 'yellow';
+
+const codes: Readonly<Record<Style, readonly [on: number, off: number]>> = {
+  bold: [1, 22],
+  dim: [2, 22],
+  red: [31, 39],
+  green: [32, 39],
+  yellow: [33, 39],
+};
+
+const quietMs = 1000;
+const redrawMs = 100;
+const columnsDefault = 80;
+
+export class Terminal {
+  /** Whether the answer is to be JSON. */
+  readonly json: boolean;
+  readonly colours: Colours;
+  readonly #around: Surroundings;
+  readonly #stop: AbortController;
+
+  constructor(around: Surroundings, json: boolean, wish: ColourWish, stop: AbortController) {
+    this.#around = around;
+    this.json = json;
+    this.colours = coloursOf(around, wish);
+    this.#stop = stop;
+  }
+
+  /** Letters of a line. */
+  get columns(): number {
+    return this.#around.stdout.columns ?? columnsDefault;
+  }
+
+  get signal(): AbortSignal {
+    return this.#stop.signal;
+  }
+
+  /** A line of the answer. */
+  line(text = ''): void {
+    this.#around.stdout.write(`${text}\n`);
+  }
+
+  /** The whole answer, where it is to be JSON. */
+  answer(value: unknown): void {
+    this.line(JSON.stringify(value, undefined, 2));
+  }
+
+  /** A line that is no part of the answer. */
+  note(text: string): void {
+    this.#around.stderr.write(`${text}\n`);
+  }
+
+  style(style: Style, text: string): string {
+    if (this.colours === 'none') return text;
+    const [on, off] = codes[style];
+    return `\u001b[${on}m${text}\u001b[${off}m`;
+  }
+
+  /** Runs something that may take long, and shows how far it has come. */
+  async long<T>(label: string, run: (options: LongOptions) => Promise<T>): Promise<T> {
+    const meter = new Meter(this.#around.stderr, label);
+    try {
+      return await run({
+        signal: this.signal,
+        onProgress: (progress) => meter.tell(progress),
+      });
+    } finally {
+      meter.end();
+    }
+  }
+}
+
+function coloursOf({ stdout, env }: Surroundings, wish: ColourWish): Colours {
+  if (wish === 'never') return 'none';
+  if (wish === 'auto') {
+    if (env.NO_COLOR !== undefined && env.NO_COLOR !== '') return 'none';
+    if (stdout.isTTY !== true) return 'none';
+  }
+  const depth = stdout.getColorDepth?.() ?? (wish === 'always' ? 24 : 1);
+  if (depth >= 24) return 'true';
+  if (depth >= 8) return '256';
+  // Sixteen colours do for words, and 256 are asked for by nobody then.
+  return depth >= 4 || wish === 'always' ? '256' : 'none';
+}
+
+/** One line on a terminal that is written over and over, and is gone at the end. */
+class Meter {
+  readonly #output: Output;
+  readonly #label: string;
+  readonly #startMs = performance.now();
+  #drawnMs = 0;
+  #isDrawn = false;
+
+  constructor(output: Output, label: string) {
+    this.#output = output;
+    this.#label = label;
+  }
+
+  tell(progress: Progress): void {
+    if (this.#output.isTTY !== true) return;
+    const nowMs = performance.now();
+    if (nowMs - this.#startMs < quietMs || nowMs - this.#drawnMs < redrawMs) return;
+    this.#drawnMs = nowMs;
+    this.#isDrawn = true;
+    const line = progressLine(this.#label, progress, (nowMs - this.#startMs) / 1000);
+    this.#output.write(`\r${line.slice(0, (this.#output.columns ?? columnsDefault) - 1)}\u001b[K`);
+  }
+
+  end(): void {
+    if (this.#isDrawn) this.#output.write('\r\u001b[K');
+  }
+}
+
+const barLetters = 20;
+
+/** How far something has come, how fast it goes, and how long it will yet take. */
+export function progressLine(label: string, progress: Progress, seconds: number): string {
+  const { recordsDone, recordsTotal, bytesDone } = progress;
+  const share = recordsTotal === 0 ? 1 : recordsDone / recordsTotal;
+  const filled = Math.round(share * barLetters);
+  const bar = '█'.repeat(filled) + '░'.repeat(barLetters - filled);
+  const percent = `${Math.floor(share * 100)} %`.padStart(5);
+  const rate = `${bytesText(Math.round(bytesDone / seconds))}/s`;
+  const left = share === 0 ? '' : `, ${secondsText((seconds / share) * (1 - share))} left`;
+  return `${label} ${bar} ${percent}  ${rate}${left}`;
+}

@@ -1,0 +1,93 @@
+/** `npx loaderx verify`: everything that can be wrong with containers. */
+import { containersAt } from '../inspect/info.js';
+import { type VerifyFault, type VerifyReport, verify } from '../inspect/verify.js';
+import { type Command, exitCodes, numberOf, UsageError } from './command.js';
+import type { Terminal } from './terminal.js';
+import { bytesText, countText, grouped, plain } from './text.js';
+
+const shownDefault = 20;
+
+export const verifyCommand: Command = {
+  name: 'verify',
+  summary: 'everything that can be wrong with a container',
+  usage: 'PATH…',
+  about: [
+    'Checks page, tails, files, dictionary and schema; all locations (inside their files, over one',
+    'another, bytes that no record names); every record as it is stored, every frame and every ragged',
+    "record's dimensions; and, where there is an integrity.zr, each byte that a reader uses against it.",
+    'Names file, shard and record of each fault. A warning is something that readers do not mind.',
+  ],
+  options: {
+    faults: {
+      type: 'string',
+      value: 'N',
+      help: `show so many for each container; ${shownDefault} unless given`,
+    },
+  },
+  examples: [
+    ['verify train/image', 'one container'],
+    ['verify train', 'every container in the folder'],
+    ['verify train --json', 'for a program: up to 1000 faults of each'],
+  ],
+  exits: [
+    [0, 'no fault; there may be warnings'],
+    [1, 'faults were found'],
+  ],
+  run: async (positionals, values, terminal) => {
+    if (positionals.length === 0) throw new UsageError('PATH is missing');
+    const faultsShown = numberOf(values, 'faults');
+    const reports: VerifyReport[] = [];
+    for (const path of positionals.flatMap(containersAt)) {
+      const report = await terminal.long(`verify ${plain(path)}`, (options) =>
+        verify(path, faultsShown === undefined ? options : { ...options, faultsMax: faultsShown }),
+      );
+      reports.push(report);
+      if (!terminal.json) {
+        for (const line of linesOf(report, faultsShown ?? shownDefault, terminal))
+          terminal.line(line);
+      }
+    }
+    if (terminal.json) terminal.answer({ containers: reports });
+    return reports.every(({ ok }) => ok) ? exitCodes.done : exitCodes.wrong;
+  },
+};
+
+function linesOf(report: VerifyReport, shown: number, terminal: Terminal): string[] {
+  const faults = report.faults.slice(0, shown);
+  const lines = [`${verdict(report, terminal)}  ${plain(report.path)}  ${summary(report)}`];
+  for (const fault of faults) {
+    lines.push(`  ${terminal.style('red', 'fault')}    ${placeText(fault)}${plain(fault.message)}`);
+  }
+  if (report.faultCount > faults.length) {
+    lines.push(`  … and ${grouped(report.faultCount - faults.length)} more`);
+  }
+  for (const { file, bytes, message } of report.warnings.slice(0, shown)) {
+    lines.push(`  ${terminal.style('yellow', 'warning')}  ${file}: ${grouped(bytes)} ${message}`);
+  }
+  if (report.warnings.length > shown) {
+    lines.push(`  … and ${countText(report.warnings.length - shown, 'warning')} more`);
+  }
+  return lines;
+}
+
+function verdict(report: VerifyReport, terminal: Terminal): string {
+  return report.ok ? terminal.style('green', 'ok    ') : terminal.style('red', 'FAULTY');
+}
+
+function summary(report: VerifyReport): string {
+  const parts: string[] = [];
+  if (report.records !== undefined) parts.push(countText(report.records, 'record'));
+  if (report.storedBytes !== undefined) parts.push(bytesText(report.storedBytes));
+  if (report.faultCount > 0) parts.push(countText(report.faultCount, 'fault'));
+  if (report.integrity === 'checked') parts.push('every byte as integrity.zr says');
+  else if (report.integrity === 'none') parts.push('no integrity.zr');
+  else parts.push('integrity.zr cannot be used');
+  return parts.join(', ');
+}
+
+function placeText({ file, record }: VerifyFault): string {
+  const parts = [file, record === undefined ? undefined : `record ${record}`].filter(
+    (part) => part !== undefined,
+  );
+  return parts.length === 0 ? '' : `${parts.join(', ')}: `;
+}

@@ -1,0 +1,171 @@
+/**
+ * The same records in another form: codec, shards, dialect, dictionary. Two pieces of records are in memory
+ * at one time, however large the container is.
+ */
+
+import { trainDict } from '../dict.js';
+import { ArgumentTypeError } from '../errors.js';
+import type { Dialect } from '../schema.js';
+import type {
+  Codec,
+  CodecOptions,
+  CreateOptions,
+  DenseBatch,
+  DenseReader,
+  DenseWriter,
+  RaggedBatch,
+  RaggedReader,
+  RaggedWriter,
+} from '../store/capability.js';
+import { openStore } from '../store/container.js';
+import { Dense } from '../store/dense.js';
+import { knownFields } from '../store/fields.js';
+import { itemBytesOf } from '../store/logical-digest.js';
+import type { ContainerPath } from '../store/path.js';
+import { Ragged } from '../store/ragged.js';
+import { walk } from '../store/walk.js';
+import { type ContainerFacts, factsOf, readerOf } from './facts.js';
+import type { LongOptions, LongWork } from './progress.js';
+import { abortedError, flagOf, longFields, longWorkOf } from './settings.js';
+
+/** The new form. What is left out stays as it is at the source, but the codec, which has to be said. */
+export interface RecodeOptions extends LongOptions {
+  readonly codec: Codec;
+  /** For `codec: 'zstd_dict'`; trained on the source unless given. */
+  readonly dictBytes?: Uint8Array | undefined;
+  readonly dataShards?: number | undefined;
+  readonly dialect?: Dialect | undefined;
+  /** As for `close` of a writer. */
+  readonly durable?: boolean | undefined;
+  /** As for `close` of a writer. */
+  readonly integrity?: boolean | undefined;
+}
+
+/** What {@link recode} made. */
+export interface RecodeResult {
+  readonly source: ContainerFacts;
+  readonly target: ContainerFacts;
+  /** Bytes of the items of all records. */
+  readonly itemBytes: number;
+  /** Bytes of the data files of both. */
+  readonly sourceBytes: number;
+  readonly targetBytes: number;
+  /** Of the dictionary, where there is one. */
+  readonly dictBytes?: number;
+}
+
+/**
+ * Writes the records of a container, in the same order, to a new one. The logical digests of both are
+ * equal. The new container appears when it is complete, or not at all.
+ *
+ * @throws TypeError, RangeError for options that cannot be, such as a dialect that lacks the dtype;
+ *   LoaderxError as `open`, `gather`, `create` and `close`; DICTIONARY where none can be trained; ABORTED
+ */
+export async function recode(
+  source: ContainerPath,
+  target: ContainerPath,
+  options: RecodeOptions,
+): Promise<RecodeResult> {
+  const fields = knownFields(options, [
+    ...longFields,
+    ...['codec', 'dictBytes', 'dataShards', 'dialect', 'durable', 'integrity'],
+  ]);
+  const work = longWorkOf(fields);
+  const durable = flagOf(fields.durable, 'durable');
+  const integrity = flagOf(fields.integrity, 'integrity');
+  const opened = openStore(source);
+  try {
+    const facts = factsOf(opened);
+    const reader = readerOf(opened);
+    const codec = await codecOf(fields.codec, fields.dictBytes, reader);
+    const create: CreateOptions = {
+      ...codec,
+      dataShards: options.dataShards ?? facts.dataShards,
+      dialect: options.dialect ?? facts.dialect,
+    };
+    const itemBytes = await copy(reader, target, create, { durable, integrity }, work);
+    const made = openStore(target);
+    try {
+      return {
+        source: facts,
+        target: factsOf(made),
+        itemBytes,
+        sourceBytes: opened.storedBytes,
+        targetBytes: made.storedBytes,
+        ...(codec.codec === 'zstd_dict' ? { dictBytes: codec.dictBytes.byteLength } : {}),
+      };
+    } finally {
+      await made.handle.close();
+    }
+  } finally {
+    await opened.handle.close();
+  }
+}
+
+async function codecOf(
+  codec: unknown,
+  dictBytes: unknown,
+  reader: DenseReader | RaggedReader,
+): Promise<CodecOptions> {
+  if (codec !== 'zstd_dict' || dictBytes !== undefined) {
+    // `create` judges both.
+    return { codec, ...(dictBytes === undefined ? {} : { dictBytes }) } as CodecOptions;
+  }
+  return { codec, dictBytes: await trainDict(reader) };
+}
+
+interface Closing {
+  readonly durable: boolean;
+  readonly integrity: boolean;
+}
+
+/** Copies all records; the bytes of their items. */
+async function copy(
+  reader: DenseReader | RaggedReader,
+  target: ContainerPath,
+  create: CreateOptions,
+  closing: Closing,
+  { signal, onProgress }: LongWork,
+): Promise<number> {
+  const { dtype } = reader;
+  const writer: DenseWriter | RaggedWriter =
+    reader.kind === 'dense'
+      ? Dense.create(target, { ...create, dtype, itemShape: reader.itemShape })
+      : Ragged.create(target, { ...create, dtype, ndim: reader.ndim });
+  const onAbort = (): void => writer.abort();
+  signal?.addEventListener('abort', onAbort, { once: true });
+  try {
+    let bytesDone = 0;
+    for await (const { first, count, batch } of walk(reader, signal)) {
+      await append(writer, batch);
+      bytesDone += itemBytesOf(batch);
+      batch[Symbol.dispose]();
+      onProgress({ recordsDone: first + count, recordsTotal: reader.length, bytesDone });
+    }
+    await writer.close(closing);
+    return bytesDone;
+  } catch (error) {
+    if (signal?.aborted === true) throw abortedError(reader.path, signal);
+    throw error;
+  } finally {
+    signal?.removeEventListener('abort', onAbort);
+    await writer[Symbol.asyncDispose]();
+  }
+}
+
+async function append(
+  writer: DenseWriter | RaggedWriter,
+  batch: DenseBatch | RaggedBatch,
+): Promise<void> {
+  if (writer.kind === 'dense') {
+    if ('offsets' in batch) throw kindsDiffer();
+    await writer.append(batch);
+  } else {
+    if (!('offsets' in batch)) throw kindsDiffer();
+    await writer.append(batch);
+  }
+}
+
+function kindsDiffer(): ArgumentTypeError {
+  return new ArgumentTypeError('source', 'source changed its kind while it was read');
+}

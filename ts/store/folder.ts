@@ -1,0 +1,150 @@
+/**
+ * Files of a container that the native side does not read: the integrity file, and what a check wants to
+ * see of the others before the container is opened.
+ *
+ * Only regular files are opened: a pipe would hang. What the system refuses is a LoaderxError IO that
+ * names the file.
+ */
+import fs from 'node:fs';
+import path from 'node:path';
+import { LoaderxError } from '../errors.js';
+import type { Location } from './path.js';
+
+/** The path of a file of a container. */
+export function fileIn(container: Location, name: string): string | Buffer {
+  const { native } = container;
+  if (typeof native === 'string') return path.join(native, name);
+  return Buffer.concat([native, Buffer.from(`/${name}`)]);
+}
+
+/** Bytes of a regular file; undefined where there is none of that name. */
+export function fileBytes(container: Location, name: string): number | undefined {
+  try {
+    const stat = fs.statSync(fileIn(container, name));
+    return stat.isFile() ? stat.size : undefined;
+  } catch (error) {
+    if (isAbsence(error)) return undefined;
+    throw ioError(container, name, 'looking at it', error);
+  }
+}
+
+/** Whether anything is at the path of a container. */
+export function isThere({ native }: Location): boolean {
+  return fs.existsSync(typeof native === 'string' ? native : Buffer.from(native));
+}
+
+/** An open file, closed when `use` has returned. Undefined where there is no regular file. */
+export function withFile<T>(
+  container: Location,
+  name: string,
+  use: (file: OpenFile) => T,
+): T | undefined {
+  const place = fileIn(container, name);
+  let descriptor: number;
+  try {
+    if (!fs.statSync(place).isFile()) return undefined;
+    descriptor = fs.openSync(place, 'r');
+  } catch (error) {
+    if (isAbsence(error)) return undefined;
+    throw ioError(container, name, 'opening it', error);
+  }
+  try {
+    return use(new OpenFile(container, name, descriptor));
+  } finally {
+    fs.closeSync(descriptor);
+  }
+}
+
+/** A file that is being read. */
+export class OpenFile {
+  readonly #container: Location;
+  readonly #name: string;
+  readonly #descriptor: number;
+
+  constructor(container: Location, name: string, descriptor: number) {
+    this.#container = container;
+    this.#name = name;
+    this.#descriptor = descriptor;
+  }
+
+  get bytes(): number {
+    return this.#do('measuring it', () => fs.fstatSync(this.#descriptor).size);
+  }
+
+  /** Fills `target` from `at`; how much of it was there. */
+  read(target: Uint8Array, at: number): number {
+    return this.#do('reading it', () => {
+      let done = 0;
+      while (done < target.byteLength) {
+        const count = fs.readSync(
+          this.#descriptor,
+          target,
+          done,
+          Math.min(target.byteLength - done, readBytesMax),
+          at + done,
+        );
+        if (count === 0) break;
+        done += count;
+      }
+      return done;
+    });
+  }
+
+  #do<T>(doing: string, act: () => T): T {
+    try {
+      return act();
+    } catch (error) {
+      throw ioError(this.#container, this.#name, doing, error);
+    }
+  }
+}
+
+/** Node reads at most 2^31 - 1 bytes with one call. */
+const readBytesMax = 2 ** 30;
+
+/**
+ * Puts a whole file into a container, in one step that replaces an older one. On the disk when it returns.
+ */
+export function replaceFile(container: Location, name: string, bytes: Uint8Array): void {
+  const random = Math.random().toString(16).slice(2, 10).padEnd(8, '0');
+  const temporary = fileIn(container, `.${name}.${random}`);
+  try {
+    const descriptor = fs.openSync(temporary, 'wx');
+    try {
+      let done = 0;
+      while (done < bytes.byteLength) {
+        const length = Math.min(bytes.byteLength - done, readBytesMax);
+        done += fs.writeSync(descriptor, bytes, done, length, done);
+      }
+      fs.fsyncSync(descriptor);
+    } finally {
+      fs.closeSync(descriptor);
+    }
+    fs.renameSync(temporary, fileIn(container, name));
+  } catch (error) {
+    fs.rmSync(temporary, { force: true });
+    throw ioError(container, name, 'writing it', error);
+  }
+}
+
+/** What the file system said, as an error of this package. */
+export function ioError(
+  container: Location,
+  name: string,
+  doing: string,
+  cause: unknown,
+): LoaderxError {
+  const osCode = (cause as { readonly code?: unknown } | null)?.code;
+  const code = typeof osCode === 'string' ? osCode : 'EUNKNOWN';
+  return new LoaderxError(
+    'IO',
+    `${container.shown}: ${doing} failed (${name}, ${code})`,
+    { path: container.shown, file: name, osCode: code },
+    { cause },
+  );
+}
+
+function isAbsence(error: unknown): boolean {
+  const code = (error as { readonly code?: unknown } | null)?.code;
+  return code === 'ENOENT' || code === 'ENOTDIR';
+}

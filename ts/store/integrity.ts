@@ -1,0 +1,283 @@
+/**
+ * Making an integrity file, reading one, and holding a reader to it.
+ */
+import { fromNative, LoaderxError } from '../errors.js';
+import type { CheckResult, Native, RaggedGeometry, StoreHandle } from '../native/binding.js';
+import { cancellable } from '../native/cancel.js';
+import { dimBytesOf, recordBytesOf, type Schema } from '../schema.js';
+import type { DenseReader, RaggedReader } from './capability.js';
+import { type OpenFile, withFile } from './folder.js';
+import type { Handle } from './handle.js';
+import {
+  damaged,
+  factsOf,
+  headBytes,
+  IntegrityDraft,
+  type IntegrityFacts,
+  integrityBytesOf,
+  integrityName,
+  memoryFor,
+  noHash,
+  SelfHash,
+  sha256,
+  wordCountOf,
+  wordsFor,
+} from './integrity-file.js';
+import { digestOf, digestOfSync, type OnRecords } from './logical-digest.js';
+import type { Location } from './path.js';
+
+/** Records that one native check looks at, so that a caller hears of it now and then. */
+const checkedBytes = 64 * 2 ** 20;
+
+/** What a container's records are, as a native check is told. */
+export interface RecordForm {
+  /** Of dense records; 0 for ragged ones. */
+  readonly recordBytes: number;
+  readonly geometry: RaggedGeometry | undefined;
+}
+
+export function formOf(schema: Schema): RecordForm {
+  if (schema.kind === 'dense') {
+    return { recordBytes: recordBytesOf(schema.dtype, schema.itemShape), geometry: undefined };
+  }
+  const { ndim, dialect, dtype } = schema;
+  const geometry = { ndim, dimBytes: dimBytesOf(dialect), itemBytes: dtype.itemBytes };
+  return { recordBytes: 0, geometry };
+}
+
+/** How many records one native check takes. */
+export function checkedRecords(recordCount: number, storedBytes: number): number {
+  const mean = storedBytes / Math.max(1, recordCount);
+  return Math.max(64, Math.min(2 ** 20, Math.floor(checkedBytes / Math.max(1, mean))));
+}
+
+/** What an integrity file is made of: a published container, or a build that is complete. */
+export interface IntegritySource {
+  readonly handle: Handle;
+  readonly schema: Schema;
+  /** Reads the same store. */
+  readonly reader: DenseReader | RaggedReader;
+  readonly storedBytes: number;
+  readonly dict: Uint8Array | undefined;
+}
+
+/**
+ * The integrity file of a container whose records are all sound. Reads all of them twice: each as it is
+ * stored, on all lanes, and each as it is meant.
+ *
+ * @throws the first fault of a record; LoaderxError ABORTED, OUT_OF_MEMORY, IO
+ */
+export async function makeIntegrity(
+  source: IntegritySource,
+  signal?: AbortSignal,
+  onRecords?: OnRecords,
+): Promise<MadeIntegrity> {
+  const { handle } = source;
+  const draft = new IntegrityDraft(source.reader.length);
+  for (const check of checksOf(source, draft.words)) {
+    const found = await cancellable(signal, `${handle.path}: the check of its records`, (cancel) =>
+      handle.start((native, store) => check.async(native, store, cancel)),
+    );
+    assertSound(source, found);
+  }
+  const logicalDigest = await digestOf(source.reader, signal, onRecords);
+  return { bytes: draft.finish(factsFor(source, logicalDigest)), logicalDigest };
+}
+
+/** A new integrity file. */
+export interface MadeIntegrity {
+  readonly bytes: Uint8Array;
+  readonly logicalDigest: string;
+}
+
+/** As `makeIntegrity`, on this thread. */
+export function makeIntegritySync(source: IntegritySource): MadeIntegrity {
+  const draft = new IntegrityDraft(source.reader.length);
+  for (const check of checksOf(source, draft.words)) {
+    assertSound(source, source.handle.call(check.sync));
+  }
+  const logicalDigest = digestOfSync(source.reader);
+  return { bytes: draft.finish(factsFor(source, logicalDigest)), logicalDigest };
+}
+
+interface Check {
+  readonly sync: (native: Native, store: StoreHandle) => CheckResult;
+  readonly async: (
+    native: Native,
+    store: StoreHandle,
+    cancel: Uint32Array | undefined,
+  ) => Promise<CheckResult>;
+}
+
+/** Checks that make the words of all records, one after the other. */
+function* checksOf(source: IntegritySource, words: BigUint64Array): Generator<Check> {
+  const { length } = source.reader;
+  const { recordBytes, geometry } = formOf(source.schema);
+  const most = checkedRecords(length, source.storedBytes);
+  for (let first = 0; first < length; first += most) {
+    const count = Math.min(most, length - first);
+    const part = wordsFor(words, first);
+    yield {
+      sync: (native, store) =>
+        native.checkRecordsSync(store, first, count, recordBytes, geometry, 2, part, undefined, 1),
+      async: (native, store, cancel) =>
+        native.checkRecords(
+          store,
+          first,
+          count,
+          recordBytes,
+          geometry,
+          2,
+          part,
+          undefined,
+          1,
+          cancel,
+        ),
+    };
+  }
+}
+
+function assertSound(source: IntegritySource, found: CheckResult): void {
+  const [fault] = found.faults;
+  if (fault !== undefined) throw fromNative(fault, source.handle.path);
+}
+
+function factsFor(source: IntegritySource, logicalDigest: string): IntegrityFacts {
+  const { dict, handle, reader } = source;
+  return {
+    recordCount: reader.length,
+    dictBytes: dict?.byteLength ?? 0,
+    logicalDigest,
+    pageHash: sha256(handle.call((native, store) => native.storePage(store))),
+    dictHash: dict === undefined ? noHash : sha256(dict),
+  };
+}
+
+// ---- reading ----
+
+const chunkBytes = 2 ** 20;
+
+/**
+ * What a container's integrity file says, once its own hash was found right; undefined without a file.
+ *
+ * @throws LoaderxError INTEGRITY for a damaged file, IO
+ */
+export function readIntegrityFacts(container: Location): IntegrityFacts | undefined {
+  const place = { path: container.shown };
+  return withFile(container, integrityName, (file) => {
+    const { bytes } = file;
+    const hash = new SelfHash(bytes, place);
+    const head = new Uint8Array(headBytes);
+    const chunk = Buffer.alloc(Math.min(bytes, chunkBytes));
+    for (let at = 0; at < bytes; at += chunk.byteLength) {
+      const part = chunk.subarray(0, file.read(chunk, at));
+      if (at === 0) head.set(part.subarray(0, headBytes));
+      hash.update(part);
+      if (part.byteLength === 0) break;
+    }
+    hash.assertRight(place);
+    return factsOf(head, bytes, place);
+  });
+}
+
+/** An integrity file with its words. */
+export interface Integrity {
+  readonly facts: IntegrityFacts;
+  readonly words: BigUint64Array;
+}
+
+/**
+ * The integrity file of a container of `recordCount` records, with its words in memory.
+ *
+ * @throws LoaderxError INTEGRITY where there is no file, or it is damaged or another container's; IO
+ */
+export function readIntegrity(container: Location, recordCount: number): Integrity {
+  const place = { path: container.shown };
+  const found = withFile(container, integrityName, (file) => {
+    const { bytes } = file;
+    if (bytes === integrityBytesOf(recordCount)) return readWhole(file, bytes, recordCount, place);
+    throw damaged(place, `it has ${bytes} bytes, which are not those of ${recordCount} records`);
+  });
+  if (found === undefined) throw withoutFile(container);
+  return found;
+}
+
+function readWhole(
+  file: OpenFile,
+  bytes: number,
+  recordCount: number,
+  place: { readonly path: string },
+): Integrity {
+  const buffer = memoryFor(bytes);
+  const whole = new Uint8Array(buffer);
+  const hash = new SelfHash(bytes, place);
+  hash.update(whole.subarray(0, file.read(whole, 0)));
+  hash.assertRight(place);
+  const facts = factsOf(whole.subarray(0, headBytes), bytes, place);
+  return { facts, words: new BigUint64Array(buffer, headBytes, wordCountOf(recordCount)) };
+}
+
+function withoutFile(container: Location): LoaderxError {
+  return new LoaderxError(
+    'INTEGRITY',
+    `${container.shown}: there is no ${integrityName} to verify by; \`npx loaderx digest\` makes one`,
+    { path: container.shown, file: integrityName },
+  );
+}
+
+/** A part of a container that the integrity file vouches for as a whole, and that is another now. */
+export interface ChangedPart {
+  readonly file: 'meta.zr' | 'dict.zr';
+  readonly reason: string;
+}
+
+/** Whether page and dictionary are those that the integrity file vouches for. */
+export function changedParts(
+  facts: IntegrityFacts,
+  page: Uint8Array,
+  dict: Uint8Array | undefined,
+): ChangedPart[] {
+  const changed: ChangedPart[] = [];
+  if (sha256(page) !== facts.pageHash) {
+    changed.push({
+      file: 'meta.zr',
+      reason: `its page (bytes 0 to 4095) is not the one that ${integrityName} vouches for`,
+    });
+  }
+  if ((dict === undefined ? noHash : sha256(dict)) !== facts.dictHash) {
+    const reason =
+      dict === undefined
+        ? `it is not there, and ${integrityName} vouches for one of ${facts.dictBytes} bytes`
+        : `it is not the one that ${integrityName} vouches for`;
+    changed.push({ file: 'dict.zr', reason });
+  }
+  return changed;
+}
+
+/** All bytes of `dict.zr`; undefined where there is none. The native side bounds it at open. */
+export function readDict(container: Location): Uint8Array | undefined {
+  return withFile(container, 'dict.zr', (file) => {
+    const bytes = new Uint8Array(Math.min(file.bytes, dictBytesMax + 1));
+    return bytes.subarray(0, file.read(bytes, 0));
+  });
+}
+
+const dictBytesMax = 48 * 2 ** 20;
+
+/**
+ * From now on each record that is gathered is held against the integrity file.
+ *
+ * @throws LoaderxError INTEGRITY where there is no file, it is damaged, or page or dictionary are not
+ *   what it vouches for; IO
+ */
+export function attachIntegrity(container: Location, handle: Handle, recordCount: number): void {
+  const { facts, words } = readIntegrity(container, recordCount);
+  const page = handle.call((native, store) => native.storePage(store));
+  for (const { file, reason } of changedParts(facts, page, readDict(container))) {
+    throw new LoaderxError('INTEGRITY', `${container.shown}: ${file}: ${reason}`, {
+      path: container.shown,
+      file,
+    });
+  }
+  handle.call((native, store) => native.storeExpect(store, words));
+}
