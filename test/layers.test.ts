@@ -33,6 +33,7 @@ const rooms: readonly (readonly [string, readonly string[]])[] = [
     ],
   ],
   ['native/cancel', ['errors']],
+  ['native/turn', []],
 
   // Containers. Each line may be read as "uses".
   ['store/path', ['dtype', 'errors', 'node:path', 'node:url']],
@@ -92,7 +93,7 @@ const rooms: readonly (readonly [string, readonly string[]])[] = [
   [
     'store/dense',
     [
-      ...['dtype', 'errors', 'ndarray', 'schema', 'node:util', 'store/append-queue'],
+      ...['dtype', 'errors', 'ndarray', 'schema', 'node:util', 'native/turn', 'store/append-queue'],
       ...['store/capability', 'store/container', 'store/dense-views', 'store/fields'],
       ...['store/handle', 'store/memory', 'store/options', 'store/path', 'store/reader'],
       'store/writer',
@@ -101,8 +102,9 @@ const rooms: readonly (readonly [string, readonly string[]])[] = [
   [
     'store/ragged',
     [
-      ...['dtype', 'errors', 'ndarray', 'schema', 'native/binding', 'store/append-queue'],
-      ...['store/capability', 'store/container', 'store/fields', 'store/handle', 'store/memory'],
+      ...['dtype', 'errors', 'ndarray', 'schema', 'native/binding', 'native/turn'],
+      ...['store/append-queue', 'store/capability', 'store/container', 'store/fields'],
+      ...['store/handle', 'store/memory'],
       ...[
         'store/options',
         'store/path',
@@ -127,6 +129,7 @@ const rooms: readonly (readonly [string, readonly string[]])[] = [
     ['dtype', 'store/capability', 'store/dense-views', 'store/memory', 'store/ragged-views'],
   ],
 
+  ['configure', ['errors', 'native/load']],
   ['sampler', ['errors', 'native/binding', 'native/cancel', 'native/load']],
   ['dict', ['dtype', 'errors', 'ndarray', 'native/load', 'store/capability', 'store/sizes']],
 
@@ -261,7 +264,7 @@ const rooms: readonly (readonly [string, readonly string[]])[] = [
   [
     'index',
     [
-      ...['dict', 'dtype', 'errors', 'ndarray', 'sampler', 'schema'],
+      ...['configure', 'dict', 'dtype', 'errors', 'ndarray', 'sampler', 'schema'],
       ...['inspect/diff', 'inspect/digest', 'inspect/facts', 'inspect/head', 'inspect/info'],
       ...['inspect/png', 'inspect/progress', 'inspect/recode', 'inspect/verify'],
       ...['loader/batch', 'loader/data-loader', 'loader/rng', 'loader/shard', 'loader/transform'],

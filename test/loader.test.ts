@@ -668,6 +668,21 @@ t.test('inside its own transform a loader can be closed, and not waited for', as
   t.strictSame(outcomes, ['BUSY', 'BUSY', 'BUSY', 'BUSY']);
 });
 
+t.test('transforms begin in step order, whichever gather ends first', async (t) => {
+  const begun: number[] = [];
+  const loader = new DataLoader(streams, {
+    batchSize: 4,
+    prefetch: 8,
+    transform: (_, { step }) => begun.push(step),
+  });
+  await take(loader, 300, (count) => count);
+  await loader.close();
+  t.strictSame(
+    begun,
+    begun.map((_, index) => index),
+  );
+});
+
 t.test('a loader inside the transform of another one', async (t) => {
   const inner = new DataLoader(streams, { batchSize: 2, transform: (batch) => idsOf(batch) });
   const outer = new DataLoader(streams, {

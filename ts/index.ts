@@ -3,6 +3,7 @@
  *
  * @packageDocumentation
  */
+export { configure, type Settings } from './configure.js';
 export { type DictSource, trainDict } from './dict.js';
 export type { DataOf, DType, NativeOf } from './dtype.js';
 export { type ErrorCode, type ErrorPlace, type ErrorRecord, LoaderxError } from './errors.js';

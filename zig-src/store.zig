@@ -20,6 +20,7 @@ const format = @import("store/format.zig");
 const plan = @import("store/plan.zig");
 const codec = @import("store/codec.zig");
 const map_module = @import("store/map.zig");
+const residence_module = @import("store/residence.zig");
 const scratch = @import("store/scratch.zig");
 const volume_module = @import("store/volume.zig");
 const append_module = @import("store/append.zig");
@@ -323,6 +324,9 @@ pub const Store = struct {
         };
         if (context.map_files and page.length > 0) {
             store.volume.map = .init(gpa, meta, table_end, data, page.tails[0..page.data_shards]);
+            if (store.volume.map) |*map| {
+                if (residence_module.Residence.canTell(map)) store.volume.residence = .{ .executor = context.executor };
+            }
         }
         return store;
     }
@@ -343,6 +347,12 @@ pub const Store = struct {
         fault: *Fault,
     ) Error!void {
         return gather_module.ragged(&store.volume, ids, geometry, payload_bytes_max, alloc, offsets, dims, cancel, fault);
+    }
+
+    /// Up to how many bytes a gather may be done where it is called without holding anybody up: some tens
+    /// of microseconds, and no wait for a disk. 0: none.
+    pub fn quickBytes(store: *const Store) u64 {
+        return store.volume.quickBytes();
     }
 
     pub fn logicalBytes(store: *Store, ids: []const u64, bytes_out: []u64, cancel: Cancel, fault: *Fault) Error!void {
@@ -414,6 +424,7 @@ pub const Store = struct {
             gpa.free(build.sibling);
             gpa.free(build.name);
         } else {
+            if (store.volume.residence) |*residence| residence.deinit();
             if (store.volume.map) |*map| map.deinit(gpa);
             Io.File.closeMany(io, store.volume.data);
             store.volume.meta.close(io);

@@ -7,6 +7,7 @@ const store_module = @import("store.zig");
 const scratch = @import("store/scratch.zig");
 const format = @import("store/format.zig");
 const verify = @import("store/verify.zig");
+const map_module = @import("store/map.zig");
 const executor_module = @import("executor.zig");
 const Fault = @import("fault.zig").Fault;
 const Store = store_module.Store;
@@ -768,5 +769,66 @@ test "no memory at any allocation: typed, nothing leaks, nothing opens" {
             try testing.expect(fixture.fault.message().len > 0);
         }
         try testing.expect(allocation > 5);
+    }
+}
+
+/// A container of `count` records of 64 bytes, opened.
+fn openFilled(fixture: *Fixture, name: []const u8, count: u64) !*Store {
+    const source = try testing.allocator.alloc(u8, @intCast(64 * count));
+    defer testing.allocator.free(source);
+    fill(source, 5);
+    {
+        const build = try fixture.create(name, .raw, 2);
+        defer build.close();
+        try build.append(.{ .bytes = source.ptr, .ends = null, .record_bytes = 64, .count = count }, &fixture.fault);
+        try build.publish(false, &.{}, &fixture.fault);
+    }
+    return fixture.open(name);
+}
+
+test "a container in memory is found to be, by batches alone, until its file changes" {
+    var fixture: Fixture = undefined;
+    try fixture.init();
+    defer fixture.deinit();
+    const reader = try openFilled(&fixture, "warm", 50_000);
+    defer reader.close();
+    if (reader.volume.residence == null) return error.SkipZigTest; // No maps on this system.
+    try testing.expectEqual(@as(u64, 0), reader.quickBytes());
+    var target: [64]u8 = undefined;
+    // Each batch reports; the survey runs beside them. A bound on batches, since time says little.
+    for (0..1_000_000) |turn| {
+        try reader.gatherFixed(&.{turn % 50_000}, 64, &target, null, &fixture.fault);
+        if (reader.quickBytes() > 0) break;
+    } else return error.NeverResident;
+    const map = &reader.volume.map.?;
+    try testing.expectEqual(map.bytes, reader.volume.residence.?.entered_bytes);
+    // A lane that had to wait for the disk takes the verdict back.
+    reader.volume.residence.?.disprove();
+    reader.volume.residence.?.due_ns.store(0, .monotonic); // Not to wait for it here.
+    try testing.expectEqual(@as(u64, 0), reader.quickBytes());
+    for (0..1_000_000) |_| {
+        try reader.gatherFixed(&.{7}, 64, &target, null, &fixture.fault);
+        if (reader.quickBytes() > 0) break;
+        std.Thread.yield() catch {};
+    } else return error.NeverResidentAgain;
+    // Pages past a file's new end are not in memory, whatever was found before.
+    const file = try fixture.tmp.dir.openFile(testing.io, "warm/data_1.zr", .{ .mode = .read_write });
+    defer file.close(testing.io);
+    try file.setLength(testing.io, 4096);
+    const second = map_module.survey_bytes; // Most of data_1 lies in the second step.
+    try testing.expect(!map.isInMemory(second, @min(map.bytes - second, map_module.survey_bytes)));
+}
+
+test "readers are closed at any moment of a survey" {
+    var fixture: Fixture = undefined;
+    try fixture.init();
+    defer fixture.deinit();
+    (try openFilled(&fixture, "closed", 100_000)).close();
+    var target: [64]u8 = undefined;
+    for (0..300) |round| {
+        const reader = try fixture.open("closed");
+        for (0..8 + round % 3) |id| try reader.gatherFixed(&.{id}, 64, &target, null, &fixture.fault);
+        for (0..round * 20) |_| std.atomic.spinLoopHint();
+        reader.close();
     }
 }

@@ -21,6 +21,7 @@ comptime {
     _ = @import("store/volume.zig");
     _ = @import("store/append.zig");
     _ = @import("store/gather.zig");
+    _ = @import("store/residence.zig");
     _ = @import("store/verify.zig");
     _ = @import("store_test.zig");
     _ = @import("capi/exports.zig");

@@ -42,14 +42,15 @@ const rooms = [_]Room{
     room("store/scratch.zig", &.{ "std", "fault.zig", "zstd.zig" }),
     room("store/codec.zig", &.{ "std", "fault.zig", "zstd.zig", "store/format.zig" }),
     room("store/checksum.zig", &.{ "std", "store/format.zig", "store/copy.zig" }),
-    room("store/volume.zig", &.{ "std", "fault.zig", "executor.zig", "store/format.zig", "store/codec.zig", "store/map.zig", "store/scratch.zig", "store/checksum.zig" }),
+    room("store/residence.zig", &.{ "std", "executor.zig", "store/map.zig" }),
+    room("store/volume.zig", &.{ "std", "fault.zig", "executor.zig", "store/format.zig", "store/codec.zig", "store/map.zig", "store/residence.zig", "store/scratch.zig", "store/checksum.zig" }),
     // The three crossings, where the pieces meet. They do not know each other.
     room("store/append.zig", &.{ "std", "fault.zig", "zstd.zig", "store/format.zig", "store/plan.zig", "store/codec.zig", "store/scratch.zig", "store/volume.zig" }),
     room("store/gather.zig", &.{ "std", "fault.zig", "store/format.zig", "store/plan.zig", "store/codec.zig", "store/copy.zig", "store/checksum.zig", "store/map.zig", "store/scratch.zig", "store/volume.zig" }),
     room("store/verify.zig", &.{ "std", "fault.zig", "store/format.zig", "store/plan.zig", "store/codec.zig", "store/copy.zig", "store/checksum.zig", "store/map.zig", "store/scratch.zig", "store/volume.zig" }),
     room("store/windows.zig", &.{"std"}),
     // The front of the core, and its one door.
-    room("store.zig", &.{ "std", "builtin", "fault.zig", "executor.zig", "store/format.zig", "store/plan.zig", "store/codec.zig", "store/map.zig", "store/scratch.zig", "store/volume.zig", "store/append.zig", "store/gather.zig", "store/checksum.zig", "store/verify.zig", "store/windows.zig" }),
+    room("store.zig", &.{ "std", "builtin", "fault.zig", "executor.zig", "store/format.zig", "store/plan.zig", "store/codec.zig", "store/map.zig", "store/residence.zig", "store/scratch.zig", "store/volume.zig", "store/append.zig", "store/gather.zig", "store/checksum.zig", "store/verify.zig", "store/windows.zig" }),
     room("capi/exports.zig", &.{ "std", "builtin", "fault.zig", "buffer.zig", "executor.zig", "topology.zig", "sampler.zig", "dict.zig", "store.zig" }),
     room("root.zig", &.{ "std", "capi/exports.zig" }),
     // Outside the door: sees the header, not the core.

@@ -42,7 +42,7 @@ if (isMainThread) {
   const native = load(addonFile);
   const store = native.storeOpen(container);
   const target = new Uint8Array(ids.length * recordBytes);
-  await native.gatherFixed(store, ids, recordBytes, target, undefined);
+  await native.gatherFixed(store, ids, recordBytes, target, undefined, false);
   native.closeSync(store);
   const { parentPort } = await import('node:worker_threads');
   parentPort?.postMessage(target);
@@ -146,13 +146,13 @@ async function readBothWays(native, store, ids, { ragged, recordBytes }) {
     const now = new Uint8Array(ids.length * recordBytes);
     const later = new Uint8Array(ids.length * recordBytes);
     native.gatherFixedSync(store, ids, recordBytes, now);
-    await native.gatherFixed(store, ids, recordBytes, later, undefined);
+    await native.gatherFixed(store, ids, recordBytes, later, undefined, false);
     return [now, later];
   }
   const bytesMax = 2 ** 20;
   return [
     native.gatherRaggedSync(store, ids, ragged, bytesMax, undefined),
-    await native.gatherRagged(store, ids, ragged, bytesMax, undefined, undefined),
+    await native.gatherRagged(store, ids, ragged, bytesMax, undefined, undefined, false),
   ].map(({ buffer, payloadBytes }) => new Uint8Array(buffer, 0, payloadBytes));
 }
 
@@ -179,7 +179,7 @@ async function writeAndRead(native, container, codec, dict, records, recordBytes
   assert.deepEqual(Buffer.from(native.storeInfo(store).schema), Buffer.from(schema));
   const ids = BigUint64Array.from({ length: count }, (_, id) => BigInt(count - 1 - id));
   const target = new Uint8Array(records.length);
-  await native.gatherFixed(store, ids, recordBytes, target, undefined);
+  await native.gatherFixed(store, ids, recordBytes, target, undefined, false);
   assert.deepEqual(target, picked(records, ids, recordBytes));
   native.closeSync(store);
 }

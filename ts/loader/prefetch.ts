@@ -301,11 +301,21 @@ export class Pipeline<D extends Draw, Raw, Out> {
     const stage = this.#stages.transform;
     if (stage === undefined || this.#turn !== undefined) return false;
     if (this.#transformingCount >= stage.countMax) return false;
-    const entry = this.#entries.find(({ state }) => state === 'gathered');
+    const entry = this.#nextToTransform();
     if (entry === undefined) return false;
     if (stage.isOnDemand && !this.#isAwaited(entry)) return false;
     this.#transformNow(stage, entry);
     return true;
+  }
+
+  /** In step order transforms begin in step order too: one that keeps count of its calls may rely on it. */
+  #nextToTransform(): Entry<D, Raw, Out> | undefined {
+    const isAnyOrder = this.#bounds.order === 'completion';
+    for (const entry of this.#entries) {
+      if (entry.state === 'gathered') return entry;
+      if (!isAnyOrder && (entry.state === 'drawn' || entry.state === 'gathering')) return undefined;
+    }
+    return undefined;
   }
 
   #isAwaited(entry: Entry<D, Raw, Out>): boolean {

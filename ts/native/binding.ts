@@ -111,7 +111,10 @@ export interface Native {
 
   // Gathers and checks take a build too, while nothing is appended to it.
 
-  /** `cancel`: element 0 becomes non-zero to give up. */
+  /**
+   * `cancel`: element 0 becomes non-zero to give up. `atOnce`: a small gather of a container that is in
+   * memory may be done before the call returns, which then gives no promise.
+   */
   gatherFixedSync(
     store: StoreHandle,
     ids: BigUint64Array,
@@ -124,7 +127,8 @@ export interface Native {
     recordBytes: number,
     target: Uint8Array,
     cancel: Uint32Array | undefined,
-  ): Promise<void>;
+    atOnce: boolean,
+  ): Promise<void> | undefined;
   /** `spare`: a private buffer to fill when it is large enough; else memory is made. */
   gatherRaggedSync(
     store: StoreHandle,
@@ -140,7 +144,8 @@ export interface Native {
     payloadBytesMax: number,
     spare: ArrayBuffer | undefined,
     cancel: Uint32Array | undefined,
-  ): Promise<RaggedResult>;
+    atOnce: boolean,
+  ): Promise<RaggedResult> | RaggedResult;
   /** Logical bytes of each record (dimensions included), without reading payloads. */
   logicalBytesSync(store: StoreHandle, ids: BigUint64Array): BigUint64Array;
 

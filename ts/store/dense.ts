@@ -6,6 +6,7 @@
 import { types } from 'node:util';
 import { type DataOf, type DType, type DTypeInfo, dtypeOf } from '../dtype.js';
 import { ArgumentRangeError, LoaderxError, show } from '../errors.js';
+import { mayRunAtOnce } from '../native/turn.js';
 import { type ArrayParts, arrayParts, type NdArray } from '../ndarray.js';
 import { type DenseSchema, recordBytesOf } from '../schema.js';
 import type { Turn } from './append-queue.js';
@@ -227,9 +228,9 @@ class DenseStoreReader<D extends DType>
     }
   }
 
-  #read(ids: BigUint64Array, target: Uint8Array, cancel: CancelWord): Promise<void> {
+  #read(ids: BigUint64Array, target: Uint8Array, cancel: CancelWord): Promise<unknown> {
     return this.handle.start((native, store) =>
-      native.gatherFixed(store, ids, this.#recordBytes, target, cancel),
+      native.gatherFixed(store, ids, this.#recordBytes, target, cancel, mayRunAtOnce()),
     );
   }
 

@@ -59,7 +59,7 @@ export class Handle {
   }
 
   /** A call that runs on; the store outlives it. Rejects with CLOSED as `call`. */
-  async start<T>(run: (native: Native, store: StoreHandle) => Promise<T>): Promise<T> {
+  async start<T>(run: (native: Native, store: StoreHandle) => Promise<T> | T): Promise<T> {
     this.assertOpen();
     this.#runningCount += 1;
     try {

@@ -6,6 +6,7 @@
 import { type DType, type DTypeInfo, dtypeOf } from '../dtype.js';
 import { ArgumentRangeError, ArgumentTypeError, show } from '../errors.js';
 import type { RaggedGeometry, RaggedResult } from '../native/binding.js';
+import { mayRunAtOnce } from '../native/turn.js';
 import type { NdArray } from '../ndarray.js';
 import { dimBytesOf, type RaggedSchema } from '../schema.js';
 import type { Turn } from './append-queue.js';
@@ -218,7 +219,15 @@ class RaggedStoreReader<D extends DType>
   ): Promise<RaggedResult> {
     if (ids.length === 0) return emptyResult();
     return this.handle.start((native, store) =>
-      native.gatherRagged(store, ids, this.#geometry, this.batchBytesMax, spare, cancel),
+      native.gatherRagged(
+        store,
+        ids,
+        this.#geometry,
+        this.batchBytesMax,
+        spare,
+        cancel,
+        mayRunAtOnce(),
+      ),
     );
   }
 

@@ -137,7 +137,13 @@ const Process = struct {
 
     fn context() store_module.Context {
         const process = get();
-        return .{ .io = io(), .gpa = gpa, .executor = &process.executor, .pool = &process.pool };
+        return .{ .io = io(), .gpa = gpa, .executor = &process.executor, .pool = &process.pool, .map_files = mapsFromEnvironment() };
+    }
+
+    /// Asked at every open, so that a benchmark can compare both ways.
+    fn mapsFromEnvironment() bool {
+        const text = std.mem.span(std.c.getenv("LOADERX_MAP") orelse return true);
+        return !std.mem.eql(u8, text, "0");
     }
 
     fn lanesFromEnvironment() ?u32 {
@@ -296,6 +302,10 @@ export fn zr_store_gather_ragged(
         &fault,
     ) catch |err| return report(err, &fault, error_out);
     return 0;
+}
+
+export fn zr_store_quick_bytes(store: *const Store) u64 {
+    return store.quickBytes();
 }
 
 export fn zr_store_logical_bytes(store: *Store, ids: [*]const u64, id_count: u64, bytes_out: [*]u64, cancel: ?*const u32, error_out: ?*CError) i32 {

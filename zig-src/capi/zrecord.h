@@ -110,6 +110,8 @@ zr_status zr_store_publish(zr_store *store, uint32_t flags, const uint8_t *integ
 
 /* ---- store: open, read ---- */
 
+/* LOADERX_MAP=0 in the environment: files are read by calls, never through maps. */
+
 /* Takes a shared lock, then checks page, tails, file sizes, dictionary. The schema is the caller's
  * to judge. NOT_FOUND, NOT_PUBLISHED, LOCKED, MALFORMED, DICTIONARY, IO. */
 zr_status zr_store_open(const uint8_t *path, uint64_t path_bytes, zr_store **store_out, zr_error *error);
@@ -156,6 +158,10 @@ zr_status zr_store_gather_ragged(zr_store *store, const uint64_t *ids, uint64_t 
 /* Each record's size after decoding, dimensions included, without reading a payload. */
 zr_status zr_store_logical_bytes(zr_store *store, const uint64_t *ids, uint64_t id_count,
                                  uint64_t *bytes_out, const uint32_t *cancel, zr_error *error);
+
+/* Up to how many bytes of records a gather may be done on a thread that must not wait: it takes some
+ * tens of microseconds, and all of the container was in memory lately. 0: none. */
+uint64_t zr_store_quick_bytes(const zr_store *store);
 
 /* ---- store: check. Builds too, while nothing is appended ---- */
 

@@ -691,7 +691,12 @@ Napi::Value GatherFixed(const Napi::CallbackInfo &info) {
     Args args(info, Lifetime::kJob);
     const FixedCall call = UnwrapFixed(args);
     uint32_t *cancel = args.OptionalCancel(4);
+    const bool at_once = args.Boolean(5, "atOnce");
     if (!args) return Nothing();
+    if (at_once && call.target.count <= zr_store_quick_bytes(call.reader->store())) {
+        zr_error error = BlankError();
+        return Done(args, call.Run(cancel, &error), error);
+    }
     auto job = NewJob<FixedJob>();
     if (job != nullptr) job->call = call;
     return Start(info, std::move(job), call.reader, Access::kRead,
@@ -700,15 +705,19 @@ Napi::Value GatherFixed(const Napi::CallbackInfo &info) {
                  cancel);
 }
 
-Napi::Value GatherRaggedSync(const Napi::CallbackInfo &info) {
-    Args args(info, Lifetime::kCall);
-    const RaggedCall call = UnwrapRagged(args);
-    if (!args) return Nothing();
+/* On the JS thread. `payload_bytes_max` 0: that of the call; else records that hold more are none of
+ * its business, which `*too_large` says. */
+Napi::Value GatherRaggedNow(const Napi::CallbackInfo &info, const Args &args, RaggedCall call,
+                            uint64_t payload_bytes_max, const uint32_t *cancel, bool *too_large) {
     const napi_env env = args.env();
+    const bool limited = payload_bytes_max != 0 && payload_bytes_max < call.payload_bytes_max;
+    if (limited) call.payload_bytes_max = payload_bytes_max;
     RaggedTable table;
     SyncPayload payload = {env, &call, nullptr};
     zr_error error = BlankError();
-    const zr_status status = table.Gather(call, SyncPayload::Alloc, &payload, nullptr, &error);
+    const zr_status status = table.Gather(call, SyncPayload::Alloc, &payload, cancel, &error);
+    *too_large = limited && status == ZR_TOO_LARGE;
+    if (*too_large) return Nothing();
     if (status != ZR_OK) return Done(args, status, error);
     if (payload.buffer == nullptr) {
         /* No items, so none were asked for. */
@@ -724,11 +733,27 @@ Napi::Value GatherRaggedSync(const Napi::CallbackInfo &info) {
     return Return(info, NewRaggedResult(env, payload.buffer, payload_bytes, offsets, dims));
 }
 
+Napi::Value GatherRaggedSync(const Napi::CallbackInfo &info) {
+    Args args(info, Lifetime::kCall);
+    const RaggedCall call = UnwrapRagged(args);
+    if (!args) return Nothing();
+    bool too_large;
+    return GatherRaggedNow(info, args, call, 0, nullptr, &too_large);
+}
+
 Napi::Value GatherRagged(const Napi::CallbackInfo &info) {
     Args args(info, Lifetime::kJob);
     const RaggedCall call = UnwrapRagged(args);
     uint32_t *cancel = args.OptionalCancel(5);
+    const bool at_once = args.Boolean(6, "atOnce");
     if (!args) return Nothing();
+    const uint64_t quick_bytes = at_once ? zr_store_quick_bytes(call.reader->store()) : 0;
+    if (quick_bytes >= call.ids.count * call.geometry.item_bytes && quick_bytes != 0) {
+        bool too_large;
+        const Napi::Value result =
+            GatherRaggedNow(info, args, call, quick_bytes, cancel, &too_large);
+        if (!too_large) return result;
+    }
     auto job = NewJob<RaggedJob>();
     if (job != nullptr) job->call = call;
     static_assert(RaggedJob::kSparePin == 2, "the place of spare below");

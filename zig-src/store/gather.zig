@@ -71,7 +71,7 @@ const in_place_bytes_min = 128 << 10;
 pub fn fixed(volume: *Volume, ids: []const u64, record_bytes: u64, target: []u8, cancel: Cancel, fault: *Fault) Error!void {
     assert(record_bytes >= 1);
     assert(target.len == ids.len * record_bytes);
-    if (volume.usableMap()) |map| {
+    if (volume.mapForBatch()) |map| {
         const result = fixedFrom(volume, map, ids, record_bytes, target, cancel, fault);
         if (volume.mapHeld(map, touched(volume, ids))) return result;
     }
@@ -215,7 +215,7 @@ pub fn ragged(
         .dims = dims,
         .alloc = alloc,
     };
-    if (volume.usableMap()) |map| {
+    if (volume.mapForBatch()) |map| {
         run.map = map;
         const result = run.whole(fault);
         if (volume.mapHeld(map, touched(volume, ids))) return result;
@@ -612,7 +612,9 @@ const Watch = struct {
 
     fn end(watch: Watch, volume: *Volume) void {
         const before = watch.before orelse return;
-        if (map_module.majorFaults() > before) volume.advised_batches.store(advised_batches_after_fault, .monotonic);
+        if (map_module.majorFaults() <= before) return;
+        volume.advised_batches.store(advised_batches_after_fault, .monotonic);
+        if (volume.residence) |*residence| residence.disprove();
     }
 };
 

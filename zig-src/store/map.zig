@@ -36,6 +36,8 @@ pub const Map = struct {
     bytes: usize,
     /// offsets[0] is meta.zr, offsets[1 + s] shard s.
     offsets: []usize,
+    /// All files belong to this process's user, or may be anybody's to it.
+    owned: bool,
 
     /// The table and the committed part of every shard. Null: not here, then the store reads.
     pub fn init(gpa: std.mem.Allocator, meta: std.Io.File, meta_bytes: u64, data: []const std.Io.File, tails: []const u64) ?Map {
@@ -71,7 +73,9 @@ pub const Map = struct {
             }
         }
         kept = true;
-        return .{ .slot = slot, .base = base, .bytes = @intCast(total), .offsets = offsets };
+        var owned = isOwned(meta);
+        for (data) |file| owned = owned and isOwned(file);
+        return .{ .slot = slot, .base = base, .bytes = @intCast(total), .offsets = offsets, .owned = owned };
     }
 
     /// Wants no lane inside.
@@ -101,6 +105,36 @@ pub const Map = struct {
         return map.slot.broken.load(.seq_cst);
     }
 
+    /// Can the system's word on pages in memory be trusted? Of a file that is neither ours nor writable to
+    /// us it says that all are.
+    pub fn canTellResidence(map: *const Map) bool {
+        return supported and map.owned;
+    }
+
+    /// Is a part of the region in memory? `at` is a multiple of `survey_bytes`, `bytes` at most that.
+    pub fn isInMemory(map: *const Map, at: usize, bytes: usize) bool {
+        if (!supported) return false;
+        assert(at % survey_bytes == 0);
+        assert(bytes <= survey_bytes);
+        assert(at + bytes <= map.bytes);
+        var pages: [survey_bytes / std.heap.page_size_min]u8 = undefined;
+        if (linux.errno(linux.mincore(@constCast(map.base + at), bytes, &pages)) != .SUCCESS) return false;
+        const page_count = std.math.divCeil(usize, bytes, std.heap.pageSize()) catch unreachable;
+        for (pages[0..page_count]) |page| if (page & 1 == 0) return false;
+        return true;
+    }
+
+    /// Enters a part of the region in the page tables, so that touching it costs no fault. False: it
+    /// cannot be read. Pages that are not in memory are read from disk.
+    pub fn enter(map: *const Map, at: usize, bytes: usize) bool {
+        if (!supported) return false;
+        const populate_read = 22; // MADV_POPULATE_READ, since Linux 5.14; std does not name it
+        return switch (linux.errno(linux.madvise(@constCast(map.base + at), bytes, populate_read))) {
+            .SUCCESS, .INVAL => true, // An older system does without.
+            else => false,
+        };
+    }
+
     /// Asks the system to read a range ahead, whole pages around it.
     pub fn willNeed(map: *const Map, address: [*]const u8, bytes: usize) void {
         if (!supported) return;
@@ -110,6 +144,9 @@ pub const Map = struct {
     }
 };
 
+/// How much a survey looks at in one go (residence.zig): a bit of stack holds the answer.
+pub const survey_bytes = 2 << 20;
+
 /// 2^46: half of what a process has on the narrowest of our targets.
 const region_bytes_max: u64 = 1 << 46;
 
@@ -118,6 +155,21 @@ pub fn sizeOf(file: std.Io.File) ?u64 {
     if (!supported) return null;
     const end: i64 = @bitCast(linux.lseek(file.handle, 0, linux.SEEK.END));
     return if (end < 0) null else @intCast(end);
+}
+
+fn isOwned(file: std.Io.File) bool {
+    var about: linux.Statx = undefined;
+    if (linux.errno(linux.statx(file.handle, "", linux.AT.EMPTY_PATH, .{ .UID = true }, &about)) != .SUCCESS) return false;
+    const user = linux.geteuid();
+    return user == 0 or about.uid == user;
+}
+
+/// A clock that only goes forward. Costs no system call.
+pub fn nowNs() u64 {
+    if (!supported) return 0;
+    var now: linux.timespec = undefined;
+    if (linux.errno(linux.clock_gettime(.MONOTONIC, &now)) != .SUCCESS) return 0;
+    return @as(u64, @intCast(now.sec)) * std.time.ns_per_s + @as(u64, @intCast(now.nsec));
 }
 
 /// Pages that this thread had to wait for the disk for, so far.

@@ -7,6 +7,7 @@ const Io = std.Io;
 const format = @import("format.zig");
 const codec = @import("codec.zig");
 const map_module = @import("map.zig");
+const residence_module = @import("residence.zig");
 const checksum = @import("checksum.zig");
 const scratch = @import("scratch.zig");
 const executor = @import("../executor.zig");
@@ -22,6 +23,10 @@ pub const data_prefix = "data_";
 pub fn dataName(buffer: *[16]u8, shard: u32) []const u8 {
     return std.fmt.bufPrint(buffer, data_prefix ++ "{d}.zr", .{shard}) catch unreachable; // 3 digits at most
 }
+
+/// Copied or decoded in some tens of microseconds (docs/performance.md).
+const quick_raw_bytes_max = 512 << 10;
+const quick_zstd_bytes_max = 16 << 10;
 
 pub const Volume = struct {
     io: Io,
@@ -41,6 +46,8 @@ pub const Volume = struct {
     data: []Io.File,
     /// Readers only, and only where it can be had. Null: every read is positional.
     map: ?map_module.Map = null,
+    /// Whether all of the map is in memory. Null: there is no map, or that cannot be told.
+    residence: ?residence_module.Residence = null,
     /// Readers only: what every record read is held against (checksum.zig). Null: nothing is.
     words: ?[]const u64 = null,
     /// Batches that are still to ask for their pages ahead of copying: set when a lane had to wait for
@@ -59,6 +66,24 @@ pub const Volume = struct {
     pub fn usableMap(volume: *const Volume) ?*const map_module.Map {
         const map = if (volume.map) |*there| there else return null;
         return if (map.usable()) map else null;
+    }
+
+    /// The map for a batch that is about to be gathered.
+    pub fn mapForBatch(volume: *Volume) ?*const map_module.Map {
+        const map = volume.usableMap() orelse return null;
+        if (volume.residence) |*residence| residence.tick(map);
+        return map;
+    }
+
+    /// Up to how many bytes of records a gather takes some tens of microseconds and waits for no disk.
+    /// 0: none.
+    pub fn quickBytes(volume: *const Volume) u64 {
+        const residence = if (volume.residence) |*there| there else return 0;
+        if (!residence.isResident() or volume.usableMap() == null) return 0;
+        return switch (volume.codec) {
+            .raw => quick_raw_bytes_max,
+            .zstd, .zstd_dict => quick_zstd_bytes_max,
+        };
     }
 
     /// Fills `target` from `meta.zr`. The table was measured at open, so a short read means that the
