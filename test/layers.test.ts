@@ -38,7 +38,7 @@ const rooms: readonly (readonly [string, readonly string[]])[] = [
   // Containers. Each line may be read as "uses".
   ['store/path', ['dtype', 'errors', 'node:path', 'node:url']],
   ['store/ids', ['dtype', 'errors']],
-  ['store/memory', ['errors', 'node:util']],
+  ['store/memory', ['errors', 'native/load', 'node:util']],
   ['store/stream', []],
   ['store/capability', ['dtype', 'ndarray', 'schema', 'store/ids']],
   ['store/fields', ['errors']],

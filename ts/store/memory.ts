@@ -16,6 +16,7 @@
  */
 import { types } from 'node:util';
 import { LoaderxError } from '../errors.js';
+import { native } from '../native/load.js';
 
 export const keptBytesMin = 16 * 1024;
 export const keptBytesMax = 256 * 1024 * 1024;
@@ -25,6 +26,9 @@ export const keptPerSizeMax = 4;
 /** Oldest first. */
 const kept: ArrayBuffer[] = [];
 let keptBytes = 0;
+
+/** From here on the pages of new memory are a good part of a gather's time. */
+const largeBytesMin = 4 * 1024 * 1024;
 
 /** Below this a zeroed buffer is made faster than one that is not. */
 const zeroedBytesMax = 1024;
@@ -39,7 +43,9 @@ export function take(bytes: number): ArrayBuffer {
   }
   if (bytes <= zeroedBytesMax) return new ArrayBuffer(bytes);
   try {
-    return Buffer.allocUnsafeSlow(bytes).buffer as ArrayBuffer;
+    const buffer = Buffer.allocUnsafeSlow(bytes).buffer as ArrayBuffer;
+    if (bytes >= largeBytesMin) native().preferLargePages(buffer);
+    return buffer;
   } catch (cause) {
     throw new LoaderxError(
       'OUT_OF_MEMORY',

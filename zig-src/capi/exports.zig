@@ -415,6 +415,10 @@ export fn zr_buffer_alloc(data_bytes: u64, buffer_out: *Buffer) i32 {
     return 0;
 }
 
+export fn zr_memory_prefer_large_pages(data: [*]u8, data_bytes: u64) void {
+    buffer.preferLargePages(data[0..@intCast(data_bytes)]);
+}
+
 export fn zr_buffer_free(owned: Buffer) void {
     if (owned.data) |data| buffer.free(gpa, data[0..@intCast(owned.data_bytes)]);
 }

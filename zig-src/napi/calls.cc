@@ -551,6 +551,13 @@ Napi::Value SetLaneCount(const Napi::CallbackInfo &info) {
     return Done(args, zr_executor_set_lanes(static_cast<uint32_t>(count), &error), error);
 }
 
+Napi::Value PreferLargePages(const Napi::CallbackInfo &info) {
+    Args args(info, Lifetime::kCall);
+    const Span<uint8_t> memory = args.OptionalArrayBuffer(0, "memory");
+    if (args && memory.js != nullptr) zr_memory_prefer_large_pages(memory.data, memory.count);
+    return Nothing();
+}
+
 /* ---- store ---- */
 
 Napi::Value StoreCreate(const Napi::CallbackInfo &info) {

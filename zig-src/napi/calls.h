@@ -11,6 +11,7 @@ namespace loaderx {
 Napi::Value AbiVersion(const Napi::CallbackInfo &info);
 Napi::Value LaneCount(const Napi::CallbackInfo &info);
 Napi::Value SetLaneCount(const Napi::CallbackInfo &info);
+Napi::Value PreferLargePages(const Napi::CallbackInfo &info);
 
 Napi::Value StoreCreate(const Napi::CallbackInfo &info);
 Napi::Value StoreOpen(const Napi::CallbackInfo &info);

@@ -41,6 +41,7 @@ bool DefineCalls(Napi::Env env, Napi::Object exports) {
     return Define<AbiVersion>(env, exports, "abiVersion") &&
            Define<LaneCount>(env, exports, "laneCount") &&
            Define<SetLaneCount>(env, exports, "setLaneCount") &&
+           Define<PreferLargePages>(env, exports, "preferLargePages") &&
            Define<StoreCreate>(env, exports, "storeCreate") &&
            Define<StoreOpen>(env, exports, "storeOpen") &&
            Define<StoreInfo>(env, exports, "storeInfo") &&

@@ -200,7 +200,10 @@ void CloseHandle(Handle *handle) {
 napi_value NewArrayBuffer(napi_env env, uint64_t bytes, uint8_t **data_out) {
     if (bytes >= kConstructedBytesMin) {
         const napi_value array_buffer = ConstructArrayBuffer(env, bytes, data_out);
-        if (array_buffer != nullptr) return array_buffer;
+        if (array_buffer != nullptr) {
+            zr_memory_prefer_large_pages(*data_out, bytes);
+            return array_buffer;
+        }
         if (TakeException(env) != nullptr) {
             zr_error error = BlankError();
             error.status = ZR_OUT_OF_MEMORY;

@@ -84,7 +84,7 @@ fn fixedFrom(volume: *Volume, map: ?*const Map, ids: []const u64, record_bytes: 
         .volume = volume,
         .map = map,
         .advised = takeAdvice(volume, map),
-        .stream = record_bytes >= stream_record_bytes_min and target.len >= stream_batch_bytes_min,
+        .stream = streams(record_bytes, target),
         .ids = ids,
         .record_bytes = record_bytes,
         .target = target,
@@ -92,6 +92,13 @@ fn fixedFrom(volume: *Volume, map: ?*const Map, ids: []const u64, record_bytes: 
     };
     volume.executor.fanOut(Fixed, &run, run.block_count, std.math.maxInt(u32), Fixed.block);
     return run.outcome.result(fault);
+}
+
+/// Pages that the system clears at their first touch are in the cache then: streaming stores would drive
+/// them out again, a plain copy finds them there.
+fn streams(record_bytes: u64, target: []const u8) bool {
+    if (record_bytes < stream_record_bytes_min or target.len < stream_batch_bytes_min) return false;
+    return !map_module.isUntouched(target);
 }
 
 const Fixed = struct {
@@ -258,7 +265,7 @@ const Ragged = struct {
         const any_in_place = try run.layOut(fault);
         const total = run.offsets[run.ids.len];
         run.advised = takeAdvice(volume, run.map);
-        run.stream = total >= stream_batch_bytes_min and total / run.ids.len >= stream_record_bytes_min;
+        run.stream = streams(total / run.ids.len, run.target.?[0..@intCast(run.target_bytes)]);
         run.block_count = blockCount(volume, run.map, run.ids.len, total);
         if (any_in_place) {
             run.phase = .large_even;

@@ -172,6 +172,16 @@ pub fn nowNs() u64 {
     return @as(u64, @intCast(now.sec)) * std.time.ns_per_s + @as(u64, @intCast(now.nsec));
 }
 
+/// Was memory never touched? Then the system is about to clear its pages. Asks for one in the middle:
+/// what was made in one piece is touched in one piece.
+pub fn isUntouched(memory: []const u8) bool {
+    if (!supported) return false;
+    const middle = std.mem.alignBackward(usize, @intFromPtr(memory.ptr) + memory.len / 2, std.heap.pageSize());
+    var pages: [1]u8 = .{1};
+    if (linux.errno(linux.mincore(@ptrFromInt(middle), 1, &pages)) != .SUCCESS) return false;
+    return pages[0] & 1 == 0;
+}
+
 /// Pages that this thread had to wait for the disk for, so far.
 pub fn majorFaults() i64 {
     if (!supported) return 0;
