@@ -59,6 +59,17 @@ export function ndarray<D extends DType>(
  * @param wanted the dtype it must have, where there is one
  */
 export function arrayParts(value: unknown, field: string, wanted?: DTypeInfo): ArrayParts {
+  const { info, shape, data } = arrayItems(value, field, wanted);
+  const bytes = new Uint8Array(data.buffer, data.byteOffset, data.byteLength);
+  return { info, shape, data, bytes };
+}
+
+/** As {@link arrayParts}, without a view of the bytes: one object less for each of many small arrays. */
+export function arrayItems(
+  value: unknown,
+  field: string,
+  wanted?: DTypeInfo,
+): Omit<ArrayParts, 'bytes'> {
   if (typeof value !== 'object' || value === null) {
     throw new ArgumentTypeError(
       field,
@@ -91,8 +102,7 @@ export function arrayParts(value: unknown, field: string, wanted?: DTypeInfo): A
       `${prefix}data has ${checkedData.length} elements${hint}, and shape ${show(checkedShape)} of ${show(info.name)} wants ${length}`,
     );
   }
-  const bytes = new Uint8Array(checkedData.buffer, checkedData.byteOffset, checkedData.byteLength);
-  return { info, shape: checkedShape, data: checkedData, bytes };
+  return { info, shape: checkedShape, data: checkedData };
 }
 
 /** A checked copy of a shape. */

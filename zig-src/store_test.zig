@@ -832,3 +832,42 @@ test "readers are closed at any moment of a survey" {
         reader.close();
     }
 }
+
+test "few large records are written from where they lie, also when the system takes less than it is given" {
+    var fixture: Fixture = undefined;
+    try fixture.init();
+    defer fixture.deinit();
+    fixture.map_files = false;
+    const record_bytes = 60_000;
+    const count = 24;
+    const source = try testing.allocator.alloc(u8, record_bytes * count);
+    defer testing.allocator.free(source);
+    fill(source, 17);
+    const target = try testing.allocator.alloc(u8, source.len);
+    defer testing.allocator.free(target);
+    var ids: [count]u64 = undefined;
+    for (&ids, 0..) |*id, i| id.* = i;
+    var disk: faulty_io.Disk = undefined;
+    disk.init(testing.io);
+    var context = fixture.context();
+    context.io = disk.io();
+    var path_buffer: [512]u8 = undefined;
+    const path = fixture.path(&path_buffer, "pieces");
+    for ([_]u32{ 3, 4, 24 }) |shards| {
+        for (0..60) |at| {
+            fixture.tmp.dir.deleteTree(testing.io, "pieces") catch {};
+            disk.arm(at, .short, at % 2 == 1);
+            {
+                const build = try Store.create(context, .{ .path = path, .codec = .raw, .data_shards = shards, .schema = "s" }, &fixture.fault);
+                defer build.close();
+                try build.append(.{ .bytes = source.ptr, .ends = null, .record_bytes = record_bytes, .count = count }, &fixture.fault);
+                try build.publish(false, &.{}, &fixture.fault);
+            }
+            disk.arm(0, .none, false);
+            const reader = try Store.open(context, path, &fixture.fault);
+            defer reader.close();
+            try reader.gatherFixed(&ids, record_bytes, target, null, &fixture.fault);
+            try testing.expect(std.mem.eql(u8, source, target));
+        }
+    }
+}

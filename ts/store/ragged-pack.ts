@@ -8,9 +8,9 @@
  * lies in memory that only the packer knows, because lanes read it while the next one is packed:
  * two slabs take turns.
  */
-import type { DTypeInfo } from '../dtype.js';
+import type { Data, DTypeInfo } from '../dtype.js';
 import { ArgumentRangeError, show } from '../errors.js';
-import { arrayParts } from '../ndarray.js';
+import { arrayItems } from '../ndarray.js';
 import { recordBytesMax } from '../schema.js';
 import type { Window } from './append-queue.js';
 import { keep, take } from './memory.js';
@@ -20,19 +20,20 @@ const windowBytesMax = 8 * 1024 * 1024;
 const slabBytesMin = 64 * 1024;
 const endsMin = 256;
 
-/** A record, checked: its dimensions, and its items as bytes. */
+/** A record, checked: its dimensions, and its items. */
 export interface RawRecord {
   readonly dims: ArrayLike<number>;
   /** Where the record's dimensions begin in `dims`. */
   readonly dimsAt: number;
-  readonly bytes: Uint8Array;
+  /** All of its items, in the dtype's typed array. */
+  readonly items: Data;
 }
 
 export class RaggedPacker {
   readonly #info: DTypeInfo;
   readonly #ndim: number;
   readonly #dimBytes: 4 | 8;
-  readonly #slabs: [Slab, Slab] = [new Slab(), new Slab()];
+  readonly #slabs: [Slab, Slab];
   #slabIndex: 0 | 1 = 0;
   #recordCount = 0;
 
@@ -40,6 +41,7 @@ export class RaggedPacker {
     this.#info = info;
     this.#ndim = ndim;
     this.#dimBytes = dimBytes;
+    this.#slabs = [new Slab(info), new Slab(info)];
   }
 
   /** Records taken so far, over all windows. */
@@ -54,17 +56,17 @@ export class RaggedPacker {
    */
   checked(record: unknown): RawRecord {
     const name = `records[${this.#recordCount}]`;
-    const { shape, bytes } = arrayParts(record, name, this.#info);
+    const { shape, data } = arrayItems(record, name, this.#info);
     if (shape.length !== this.#ndim) {
       throw new ArgumentRangeError(
         name,
         `${name} has shape ${show(shape)}, and records of ${this.#ndim} dimensions are appended here`,
       );
     }
-    if (bytes.byteLength === 0) {
+    if (data.byteLength === 0) {
       throw new ArgumentRangeError(name, `${name} has shape ${show(shape)}: a record has an item`);
     }
-    const raw = { dims: shape, dimsAt: 0, bytes };
+    const raw = { dims: shape, dimsAt: 0, items: data };
     this.assertRecordFits(raw);
     return raw;
   }
@@ -111,7 +113,7 @@ export class RaggedPacker {
   }
 
   #packedBytes(record: RawRecord): number {
-    return this.#ndim * this.#dimBytes + record.bytes.byteLength;
+    return this.#ndim * this.#dimBytes + record.items.byteLength;
   }
 }
 
@@ -121,22 +123,38 @@ class Slab {
   usedBytes = 0;
   #buffer = new ArrayBuffer(0);
   #bytes = new Uint8Array(0);
-  #words = new DataView(new ArrayBuffer(0));
+  /** The same memory as whole items and as 32-bit words: setting from one typed array to another of its kind
+   * makes no object, which for small records is most of the time. */
+  #items: Data;
+  #words = new Uint32Array(0);
   /** 64-bit ends as pairs of 32-bit halves; a window is far below 2^32 bytes. */
   #ends = new Uint32Array(0);
+  readonly #info: DTypeInfo;
+
+  constructor(info: DTypeInfo) {
+    this.#info = info;
+    this.#items = new info.constructorOf(new ArrayBuffer(0));
+  }
 
   add(record: RawRecord, ndim: number, dimBytes: 4 | 8): void {
-    const { dims, dimsAt, bytes } = record;
-    this.#reserve(this.usedBytes + ndim * dimBytes + bytes.byteLength);
+    const { dims, dimsAt, items } = record;
+    this.#reserve(this.usedBytes + ndim * dimBytes + items.byteLength);
     let at = this.usedBytes;
-    for (let axis = 0; axis < ndim; axis += 1) {
-      // A dimension is at most 2^31, so the upper half of a u64 is zero.
-      this.#words.setUint32(at, dims[dimsAt + axis] ?? 0, true);
-      if (dimBytes === 8) this.#words.setUint32(at + 4, 0, true);
-      at += dimBytes;
+    if (at % 4 === 0) {
+      const wordsPerDim = dimBytes / 4;
+      for (let axis = 0, word = at / 4; axis < ndim; axis += 1, word += wordsPerDim) {
+        // A dimension is at most 2^31, so the upper half of a u64 is zero.
+        this.#words[word] = dims[dimsAt + axis] ?? 0;
+        if (wordsPerDim === 2) this.#words[word + 1] = 0;
+      }
+    } else {
+      this.#addDimsBytewise(at, dims, dimsAt, ndim, dimBytes);
     }
-    this.#bytes.set(bytes, at);
-    this.usedBytes = at + bytes.byteLength;
+    at += ndim * dimBytes;
+    const elementBytes = items.BYTES_PER_ELEMENT;
+    if (at % elementBytes === 0) setItems(this.#items, items, at / elementBytes);
+    else this.#bytes.set(new Uint8Array(items.buffer, items.byteOffset, items.byteLength), at);
+    this.usedBytes = at + items.byteLength;
     if (this.recordCount * 2 === this.#ends.length) {
       const longer = new Uint32Array(Math.max(endsMin * 2, this.#ends.length * 2));
       longer.set(this.#ends);
@@ -144,6 +162,21 @@ class Slab {
     }
     this.#ends[this.recordCount * 2] = this.usedBytes;
     this.recordCount += 1;
+  }
+
+  #addDimsBytewise(
+    at: number,
+    dims: ArrayLike<number>,
+    dimsAt: number,
+    ndim: number,
+    dimBytes: 4 | 8,
+  ): void {
+    for (let axis = 0; axis < ndim; axis += 1) {
+      const size = dims[dimsAt + axis] ?? 0;
+      for (let byte = 0; byte < dimBytes; byte += 1) {
+        this.#bytes[at + axis * dimBytes + byte] = byte < 4 ? size >>> (8 * byte) : 0;
+      }
+    }
   }
 
   window(): Window {
@@ -179,6 +212,14 @@ class Slab {
   #use(buffer: ArrayBuffer): void {
     this.#buffer = buffer;
     this.#bytes = new Uint8Array(buffer);
-    this.#words = new DataView(buffer);
+    const { constructorOf } = this.#info;
+    const elementBytes = constructorOf.BYTES_PER_ELEMENT;
+    this.#items = new constructorOf(buffer, 0, Math.floor(buffer.byteLength / elementBytes));
+    this.#words = new Uint32Array(buffer, 0, Math.floor(buffer.byteLength / 4));
   }
+}
+
+function setItems(target: Data, items: Data, at: number): void {
+  // Both are of the dtype's kind; the compiler does not know that it is the same one.
+  (target as Uint8Array).set(items as Uint8Array, at);
 }

@@ -393,7 +393,7 @@ class RaggedStoreWriter<D extends DType>
         if (packer.isFullFor(record)) {
           await putWindow(turn, packer);
           // Lanes worked meanwhile, and so did the caller.
-          if (record.bytes.byteLength === 0) throw batchGone();
+          if (record.items.byteLength === 0) throw batchGone();
         }
         packer.assertRecordFits(record);
         packer.add(record);
@@ -463,14 +463,11 @@ function* rawRecords(batch: RaggedBatchView<DType>): Generator<RawRecord, void, 
   batch.assertReady();
   const { values, offsets, dims, ndim, length } = batch;
   assertSome(length);
-  const elementBytes = values.BYTES_PER_ELEMENT;
-  const bytes = new Uint8Array(values.buffer, values.byteOffset, values.byteLength);
-  const whole = bytes.byteLength;
+  const whole = values.byteLength;
   for (let index = 0; index < length; index += 1) {
-    if (bytes.byteLength !== whole) throw batchGone();
-    const start = (offsets[index] ?? 0) * elementBytes;
-    const end = (offsets[index + 1] ?? 0) * elementBytes;
-    yield { dims, dimsAt: index * ndim, bytes: bytes.subarray(start, end) };
+    if (values.byteLength !== whole) throw batchGone();
+    const items = values.subarray(offsets[index] ?? 0, offsets[index + 1] ?? 0);
+    yield { dims, dimsAt: index * ndim, items };
   }
 }
 

@@ -66,6 +66,10 @@ pub fn append(volume: *Volume, spans: plan.Spans, fault: *Fault) Error!void {
     volume.length = length_after;
 }
 
+/// Records that are written with one call from where they lie; std.Io hands no more than 8 at a time to
+/// the system. Chunks of more are packed first: their records are small, and many calls cost more.
+const pieces_max = 8;
+
 const Run = struct {
     volume: *Volume,
     spans: plan.Spans,
@@ -103,6 +107,7 @@ const Run = struct {
     fn writeChunk(run: *Run, chunk: plan.Chunk, fault: *Fault) Error!void {
         const volume = run.volume;
         const shard = volume.shardOf(volume.length + chunk.first);
+        if (volume.codec == .raw and chunk.count <= pieces_max) return run.writePieces(chunk, shard, fault);
         const lease = try volume.pool.take(fault);
         defer volume.pool.give(lease);
         const bytes = switch (volume.codec) {
@@ -112,6 +117,25 @@ const Run = struct {
         const place = try run.takePlace(shard, chunk.sequence, bytes.len, fault);
         for (0..chunk.count) |k| run.location(chunk, k).offset += place;
         try volume.writeData(shard, bytes, place, fault);
+    }
+
+    /// Few large records: written from where they lie, without a copy.
+    fn writePieces(run: *Run, chunk: plan.Chunk, shard: u32, fault: *Fault) Error!void {
+        var pieces: [pieces_max][]const u8 = undefined;
+        var bytes: u64 = 0;
+        for (pieces[0..chunk.count], 0..) |*piece, k| {
+            piece.* = run.spans.record(run.recordIndex(chunk, k));
+            run.location(chunk, k).* = .{
+                .offset = bytes,
+                .phys_length = @intCast(piece.len),
+                .logic_length = @intCast(piece.len),
+            };
+            bytes += piece.len;
+        }
+        assert(bytes == chunk.bytes);
+        const place = try run.takePlace(shard, chunk.sequence, bytes, fault);
+        for (0..chunk.count) |k| run.location(chunk, k).offset += place;
+        try run.volume.writeDataPieces(shard, pieces[0..chunk.count], place, fault);
     }
 
     fn recordIndex(run: *const Run, chunk: plan.Chunk, k: usize) u64 {

@@ -121,6 +121,23 @@ pub const Volume = struct {
         };
     }
 
+    /// Writes `pieces` back to back. They are used up.
+    pub fn writeDataPieces(volume: *const Volume, shard: u32, pieces: [][]const u8, offset: u64, fault: *Fault) Error!void {
+        var left = pieces;
+        var at = offset;
+        while (left.len > 0) {
+            var written = volume.data[shard].writePositional(volume.io, left, at) catch |err| {
+                return fault.failOs(err, .{ .data = shard }, "writing records");
+            };
+            at += written;
+            while (left.len > 0 and written >= left[0].len) {
+                written -= left[0].len;
+                left = left[1..];
+            }
+            if (left.len > 0) left[0] = left[0][written..];
+        }
+    }
+
     /// Holds a record's stored bytes against its word, where there are words.
     pub fn vouchFor(volume: *const Volume, record: u64, location: format.Location, stored: []const u8, fault: *Fault) Error!void {
         if (volume.words != null) try volume.vouch(record, checksum.of(location, stored), fault);

@@ -141,8 +141,10 @@ pub const Disk = struct {
     }
     fn writePositional(userdata: ?*anyopaque, file: File, header: []const u8, data: []const []const u8, splat: usize, offset: u64) File.WritePositionalError!usize {
         if (current.fault == .short) {
-            if (current.strikes() and header.len == 0 and data.len == 1 and data[0].len > 1) {
-                return current.inner.vtable.fileWritePositional(userdata, file, header, &.{data[0][0 .. data[0].len / 2]}, splat, offset);
+            if (current.strikes() and header.len == 0 and data.len >= 1 and data[0].len > 1) {
+                // Of several pieces, part of the first or, where there is one more, the first alone.
+                const first = if (data.len > 1 and offset % 2 == 0) data[0] else data[0][0 .. data[0].len / 2];
+                return current.inner.vtable.fileWritePositional(userdata, file, header, &.{first}, splat, offset);
             }
         } else if (current.strike(File.WritePositionalError)) |err| return err;
         return current.inner.vtable.fileWritePositional(userdata, file, header, data, splat, offset);
