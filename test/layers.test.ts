@@ -81,7 +81,7 @@ const rooms: readonly (readonly [string, readonly string[]])[] = [
     ],
   ],
   ['store/dense-views', ['dtype', 'ndarray', 'store/memory']],
-  ['store/pad', ['dtype', 'errors', 'store/capability', 'store/fields']],
+  ['store/pad', ['dtype', 'errors', 'native/load', 'store/capability', 'store/fields']],
   [
     'store/ragged-pack',
     ['dtype', 'errors', 'ndarray', 'schema', 'store/append-queue', 'store/memory'],

@@ -7,6 +7,7 @@ comptime {
     _ = @import("zstd.zig");
     _ = @import("dict.zig");
     _ = @import("buffer.zig");
+    _ = @import("pad.zig");
     _ = @import("sampler.zig");
     _ = @import("sampler/iid.zig");
     _ = @import("sampler/feistel.zig");

@@ -28,6 +28,7 @@ const rooms = [_]Room{
     room("fault.zig", &.{"std"}),
     room("zstd.zig", &.{"std"}),
     room("buffer.zig", &.{ "std", "builtin" }),
+    room("pad.zig", &.{ "std", "fault.zig" }),
     room("executor.zig", &.{ "std", "builtin" }),
     room("topology.zig", &.{ "std", "builtin" }),
     room("sampler/iid.zig", &.{"std"}),
@@ -51,7 +52,7 @@ const rooms = [_]Room{
     room("store/windows.zig", &.{"std"}),
     // The front of the core, and its one door.
     room("store.zig", &.{ "std", "builtin", "fault.zig", "executor.zig", "store/format.zig", "store/plan.zig", "store/codec.zig", "store/map.zig", "store/residence.zig", "store/scratch.zig", "store/volume.zig", "store/append.zig", "store/gather.zig", "store/checksum.zig", "store/verify.zig", "store/windows.zig" }),
-    room("capi/exports.zig", &.{ "std", "builtin", "fault.zig", "buffer.zig", "executor.zig", "topology.zig", "sampler.zig", "dict.zig", "store.zig" }),
+    room("capi/exports.zig", &.{ "std", "builtin", "fault.zig", "buffer.zig", "pad.zig", "executor.zig", "topology.zig", "sampler.zig", "dict.zig", "store.zig" }),
     room("root.zig", &.{ "std", "capi/exports.zig" }),
     // Outside the door: sees the header, not the core.
     room("napi/win_napi.zig", &.{ "std", "builtin", "node_api_def" }),

@@ -203,6 +203,22 @@ export interface Native {
   /** Idempotent; wants no call in flight. */
   closeSync(store: StoreHandle): void;
 
+  /**
+   * Packed records to one dense array: every byte of `target` and `mask` is written.
+   *
+   * @param dims a whole number of times as many as `sizes`, which has one for each axis
+   * @param item what fills the gaps
+   * @param mask a byte for each item of `target`
+   */
+  pad(
+    values: Uint8Array,
+    dims: BigUint64Array,
+    sizes: BigUint64Array,
+    item: Uint8Array,
+    target: Uint8Array,
+    mask: Uint8Array,
+  ): void;
+
   /** Samples back to back in `samples`, sample i has `sampleBytes[i]`. */
   trainDict(
     samples: Uint8Array,

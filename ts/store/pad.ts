@@ -1,11 +1,11 @@
 /**
  * Ragged records in one dense array, the gaps filled, with a mask of what is a record's own.
  *
- * One pass: the array is filled with the value, then each run of the innermost axis is copied to its
- * place. With one axis that is one copy per record.
+ * Options are checked here; the native side then writes array and mask in one pass.
  */
 import type { Data, DTypeInfo } from '../dtype.js';
 import { ArgumentRangeError, ArgumentTypeError, show } from '../errors.js';
+import { native } from '../native/load.js';
 import type { PadOptions } from './capability.js';
 import { knownFields } from './fields.js';
 
@@ -30,42 +30,19 @@ export function padRecords(source: PadSource, options: PadOptions): Padded {
   const fields = knownFields(options, ['value', 'length']);
   const item = itemBytesOf(source.info, fields.value);
   const sizes = sizesOf(source, fields.length);
-  const { info, ndim, length, values, dims } = source;
+  const { info, length, values, dims } = source;
   const cellCount = sizes.reduce((product, size) => product * size, 1);
   const itemCount = length * cellCount;
   const bytes = bytesOf(itemCount * info.itemBytes);
-  fillWith(bytes, item);
   const mask = new Uint8Array(itemCount);
-
-  const sourceBytes = new Uint8Array(values.buffer, values.byteOffset, values.byteLength);
-  const runAxis = ndim - 1;
-  const position = new Array<number>(ndim).fill(0);
-  let sourceItem = 0;
-  for (let record = 0; record < length; record += 1) {
-    const at = record * ndim;
-    const runItems = dims[at + runAxis] ?? 0;
-    let runCount = 1;
-    for (let axis = 0; axis < runAxis; axis += 1) runCount *= dims[at + axis] ?? 0;
-    position.fill(0);
-    for (let run = 0; run < runCount; run += 1) {
-      let target = record;
-      for (let axis = 0; axis < ndim; axis += 1) {
-        target = target * (sizes[axis] ?? 1) + (position[axis] ?? 0);
-      }
-      bytes.set(
-        sourceBytes.subarray(sourceItem * info.itemBytes, (sourceItem + runItems) * info.itemBytes),
-        target * info.itemBytes,
-      );
-      mask.fill(1, target, target + runItems);
-      sourceItem += runItems;
-      // The next run: the position counts up like an odometer, its last wheel left out.
-      for (let axis = runAxis - 1; axis >= 0; axis -= 1) {
-        position[axis] = (position[axis] ?? 0) + 1;
-        if ((position[axis] ?? 0) < (dims[at + axis] ?? 0)) break;
-        position[axis] = 0;
-      }
-    }
-  }
+  native().pad(
+    new Uint8Array(values.buffer, values.byteOffset, values.byteLength),
+    wordsOf(dims),
+    wordsOf(sizes),
+    item,
+    bytes,
+    mask,
+  );
   const items = new info.constructorOf(
     bytes.buffer,
     0,
@@ -82,14 +59,15 @@ function bytesOf(length: number): Uint8Array {
   }
 }
 
-function fillWith(bytes: Uint8Array, item: Uint8Array): void {
-  const first = item[0] ?? 0;
-  if (item.every((byte) => byte === first)) {
-    if (first !== 0) bytes.fill(first);
-    return;
+/** Whole numbers as the native side reads them. */
+function wordsOf(numbers: ArrayLike<number>): BigUint64Array {
+  const halves = new Uint32Array(numbers.length * 2);
+  for (let index = 0; index < numbers.length; index += 1) {
+    const number = numbers[index] ?? 0;
+    halves[index * 2] = number;
+    if (number >= 2 ** 32) halves[index * 2 + 1] = Math.floor(number / 2 ** 32);
   }
-  // Buffer's fill repeats a pattern natively.
-  Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).fill(item);
+  return new BigUint64Array(halves.buffer);
 }
 
 /** The padded size of each axis. */

@@ -11,6 +11,7 @@ const executor_module = @import("../executor.zig");
 const topology = @import("../topology.zig");
 const dict = @import("../dict.zig");
 const buffer = @import("../buffer.zig");
+const pad = @import("../pad.zig");
 const sampler_module = @import("../sampler.zig");
 const fault_module = @import("../fault.zig");
 const Error = fault_module.Error;
@@ -421,6 +422,38 @@ export fn zr_memory_prefer_large_pages(data: [*]u8, data_bytes: u64) void {
 
 export fn zr_buffer_free(owned: Buffer) void {
     if (owned.data) |data| buffer.free(gpa, data[0..@intCast(owned.data_bytes)]);
+}
+
+// ---- padding ----
+
+pub const PadRequest = extern struct {
+    values: [*]const u8,
+    values_bytes: u64,
+    dims: [*]const u64,
+    record_count: u64,
+    sizes: [*]const u64,
+    item: [*]const u8,
+    item_bytes: u64,
+    target: [*]u8,
+    target_bytes: u64,
+    mask: [*]u8,
+    mask_bytes: u64,
+    ndim: u32,
+    reserved: u32,
+};
+
+export fn zr_pad(request: *const PadRequest, error_out: ?*CError) i32 {
+    var fault: Fault = .{};
+    pad.pad(.{
+        .values = request.values[0..@intCast(request.values_bytes)],
+        .dims = request.dims[0..@intCast(request.record_count * request.ndim)],
+        .record_count = @intCast(request.record_count),
+        .sizes = request.sizes[0..request.ndim],
+        .item = request.item[0..@intCast(request.item_bytes)],
+        .target = request.target[0..@intCast(request.target_bytes)],
+        .mask = request.mask[0..@intCast(request.mask_bytes)],
+    }, &fault) catch |err| return report(err, &fault, error_out);
+    return 0;
 }
 
 // ---- dictionary ----

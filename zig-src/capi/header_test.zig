@@ -46,6 +46,7 @@ test "structs have the layout that a C compiler gives the header's" {
     try std.testing.expectEqual(@as(usize, 48), @offsetOf(exports.CheckOptions, "words_use"));
     try std.testing.expectEqual(@as(usize, 16), @sizeOf(exports.Buffer));
     try std.testing.expectEqual(@as(usize, 32), @sizeOf(exports.SamplerOptions));
+    try std.testing.expectEqual(@as(usize, 96), @sizeOf(exports.PadRequest));
     try expectDeclared("char os_code[24];");
     try expectDeclared("char message[256];");
 }

@@ -222,6 +222,27 @@ void zr_buffer_free(zr_buffer buffer);
  * the system can. Contents stay. */
 void zr_memory_prefer_large_pages(uint8_t *data, uint64_t data_bytes);
 
+/* ---- padding ---- */
+
+typedef struct zr_pad_request {
+    const uint8_t *values; /* the items of all records, back to back */
+    uint64_t values_bytes;
+    const uint64_t *dims;  /* record_count * ndim */
+    uint64_t record_count;
+    const uint64_t *sizes; /* the padded size of each axis, none below that axis of any record */
+    const uint8_t *item;   /* what fills the gaps */
+    uint64_t item_bytes;   /* 1 or more */
+    uint8_t *target;       /* record_count * product of sizes items; every byte is written */
+    uint64_t target_bytes;
+    uint8_t *mask;         /* a byte for each item of target: 1 a record's own, 0 filled */
+    uint64_t mask_bytes;
+    uint32_t ndim;         /* 1 .. 255 */
+    uint32_t reserved;
+} zr_pad_request;
+
+/* Ragged records to one dense array. OUT_OF_RANGE: the parts do not fit each other. */
+zr_status zr_pad(const zr_pad_request *request, zr_error *error);
+
 /* ---- dictionary training ---- */
 
 /* Samples lie back to back, sample i has sample_bytes[i] (>= 1). At most dict_bytes_max bytes are

@@ -887,6 +887,38 @@ Napi::Value CloseSync(const Napi::CallbackInfo &info) {
 
 /* ---- dictionary ---- */
 
+/* The core holds the parts against each other. */
+Napi::Value Pad(const Napi::CallbackInfo &info) {
+    Args args(info, Lifetime::kCall);
+    const Span<uint8_t> values = args.Bytes(0, "values");
+    const Span<uint64_t> dims = args.Words(1, "dims");
+    const Span<uint64_t> sizes = args.Words(2, "sizes");
+    const Span<uint8_t> item = args.Bytes(3, "item");
+    const Span<uint8_t> target = args.Bytes(4, "target");
+    const Span<uint8_t> mask = args.Bytes(5, "mask");
+    if (!args) return Nothing();
+    if (sizes.count == 0 || sizes.count > UINT8_MAX || item.count == 0 ||
+        dims.count % sizes.count != 0) {
+        args.RangeError("sizes, item and dims do not fit each other");
+        return Nothing();
+    }
+    zr_pad_request request = {};
+    request.values = values.data;
+    request.values_bytes = values.count;
+    request.dims = dims.data;
+    request.record_count = dims.count / sizes.count;
+    request.sizes = sizes.data;
+    request.item = item.data;
+    request.item_bytes = item.count;
+    request.target = target.data;
+    request.target_bytes = target.count;
+    request.mask = mask.data;
+    request.mask_bytes = mask.count;
+    request.ndim = static_cast<uint32_t>(sizes.count);
+    zr_error error = BlankError();
+    return Done(args, zr_pad(&request, &error), error);
+}
+
 Napi::Value TrainDict(const Napi::CallbackInfo &info) {
     Args args(info, Lifetime::kJob);
     const uint64_t dict_bytes_max = args.Whole(2, "dictBytesMax", 1, kRecordBytesMax);

@@ -12,6 +12,7 @@ Napi::Value AbiVersion(const Napi::CallbackInfo &info);
 Napi::Value LaneCount(const Napi::CallbackInfo &info);
 Napi::Value SetLaneCount(const Napi::CallbackInfo &info);
 Napi::Value PreferLargePages(const Napi::CallbackInfo &info);
+Napi::Value Pad(const Napi::CallbackInfo &info);
 
 Napi::Value StoreCreate(const Napi::CallbackInfo &info);
 Napi::Value StoreOpen(const Napi::CallbackInfo &info);

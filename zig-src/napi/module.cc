@@ -61,6 +61,7 @@ bool DefineCalls(Napi::Env env, Napi::Object exports) {
            Define<CheckRecords>(env, exports, "checkRecords") &&
            Define<CheckLayout>(env, exports, "checkLayout") &&
            Define<CloseSync>(env, exports, "closeSync") &&
+           Define<Pad>(env, exports, "pad") &&
            Define<TrainDict>(env, exports, "trainDict") &&
            Define<SamplerCreate>(env, exports, "samplerCreate") &&
            Define<SamplerBatch>(env, exports, "samplerBatch") &&
