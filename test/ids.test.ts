@@ -1,6 +1,6 @@
 // Record ids and slices: what is taken, what is refused, and that nothing is lost on the way to u64.
 import t from 'tap';
-import { checkedId, idArray, rangeArray, sliceRange } from '../ts/store/ids.js';
+import { checkedId, giveIds, idArray, rangeArray, sliceRange } from '../ts/store/ids.js';
 
 const huge = 2 ** 53 - 1;
 
@@ -207,4 +207,41 @@ t.test('slices that are refused', async (t) => {
       });
     }
   }
+});
+
+t.test('short lists are used again, and never by two at once', async (t) => {
+  const first = idArray([3, 4], 10);
+  const second = idArray([5, 6], 10);
+  t.same([...first, ...second], [3n, 4n, 5n, 6n]);
+  giveIds(first);
+  t.equal(idArray([7, 2 ** 40], 2 ** 41), first, 'the same memory');
+  t.same([...first], [7n, 2n ** 40n]);
+  giveIds(first);
+  // Reading an element may run code that gathers: it must not get the list that is being filled.
+  let inner: BigUint64Array | undefined;
+  const list = [1, 2];
+  Object.defineProperty(list, 1, {
+    get() {
+      inner = idArray([8, 9], 10);
+      giveIds(inner);
+      return 2;
+    },
+  });
+  t.same([...idArray(list, 10)], [1n, 2n]);
+  t.same([...(inner ?? [])], [8n, 9n]);
+  const long = idArray(
+    Array.from({ length: 17 }, () => 1),
+    2,
+  );
+  giveIds(long);
+  t.not(
+    idArray(
+      Array.from({ length: 17 }, () => 1),
+      2,
+    ),
+    long,
+    'long ones are not kept',
+  );
+  giveIds(new BigUint64Array(2));
+  t.not(idArray([1, 1], 2), undefined);
 });

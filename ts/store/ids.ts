@@ -76,13 +76,44 @@ function rangeText(name: string, id: number | bigint, recordCount: number): stri
 }
 
 function fromNumbers(list: readonly number[] | Uint32Array): BigUint64Array {
-  const halves = new Uint32Array(list.length * 2);
+  const { words, halves } = newWords(list.length);
   for (let index = 0; index < list.length; index += 1) {
     const id = list[index] ?? 0;
     halves[index * 2] = id;
-    if (id >= word) halves[index * 2 + 1] = Math.floor(id / word);
+    halves[index * 2 + 1] = id < word ? 0 : Math.floor(id / word);
   }
-  return new BigUint64Array(halves.buffer);
+  return words;
+}
+
+/** The same memory twice. */
+interface Words {
+  readonly words: BigUint64Array;
+  readonly halves: Uint32Array;
+}
+
+/** Two typed arrays cost as much as the rest of a gather of one record: those of short lists are kept. */
+const keptCountMax = 16;
+const kept: (Words | undefined)[] = [];
+const handedOut = new WeakMap<BigUint64Array, Words>();
+
+function newWords(count: number): Words {
+  const spare = kept[count];
+  if (spare !== undefined) {
+    // Whoever fills it may call back here: nobody else has it meanwhile.
+    kept[count] = undefined;
+    return spare;
+  }
+  const halves = new Uint32Array(count * 2);
+  const made = { words: new BigUint64Array(halves.buffer), halves };
+  if (count >= 1 && count <= keptCountMax) handedOut.set(made.words, made);
+  return made;
+}
+
+/** Takes a list back that nobody reads any more. */
+export function giveIds(ids: BigUint64Array): void {
+  if (ids.length > keptCountMax) return;
+  const words = handedOut.get(ids);
+  if (words !== undefined) kept[ids.length] = words;
 }
 
 /** The ids `first`, `first + step`, … */
@@ -94,14 +125,14 @@ export interface IdRange {
 
 /** The ids of a range, as the native side reads them. */
 export function rangeArray({ first, step, count }: IdRange): BigUint64Array {
-  const halves = new Uint32Array(count * 2);
+  const { words, halves } = newWords(count);
   let id = first;
   for (let index = 0; index < count; index += 1) {
     halves[index * 2] = id;
-    if (id >= word) halves[index * 2 + 1] = Math.floor(id / word);
+    halves[index * 2 + 1] = id < word ? 0 : Math.floor(id / word);
     id += step;
   }
-  return new BigUint64Array(halves.buffer);
+  return words;
 }
 
 /**

@@ -9,7 +9,15 @@ import type { Codec, GatherInto, GatherNew, GatherOptions } from './capability.j
 import type { OpenedStore } from './container.js';
 import { knownFields } from './fields.js';
 import type { Handle } from './handle.js';
-import { checkedId, type IdRange, type Ids, idArray, rangeArray, sliceRange } from './ids.js';
+import {
+  checkedId,
+  giveIds,
+  type IdRange,
+  type Ids,
+  idArray,
+  rangeArray,
+  sliceRange,
+} from './ids.js';
 import { type StreamSource, streamOf } from './stream.js';
 
 /** A native gather that `cancel` can end. */
@@ -82,8 +90,12 @@ export abstract class StoreReader<D extends DType, Batch extends Disposable, One
     this.handle.assertOpen();
     const { out } = knownFields(options, ['out', 'signal']);
     const list = idArray(ids, this.length);
-    this.#assertFits(list.length);
-    return this.gatherListSync(list, out);
+    try {
+      this.#assertFits(list.length);
+      return this.gatherListSync(list, out);
+    } finally {
+      giveIds(list);
+    }
   }
 
   async slice(start?: number, end?: number, step?: number): Promise<Batch> {
@@ -95,7 +107,12 @@ export abstract class StoreReader<D extends DType, Batch extends Disposable, One
     this.handle.assertOpen();
     const first = checkedId(id, this.length, 'id', 'id');
     this.#assertFits(1);
-    return this.one(rangeArray({ first, step: 1, count: 1 }));
+    const list = rangeArray({ first, step: 1, count: 1 });
+    try {
+      return this.one(list);
+    } finally {
+      giveIds(list);
+    }
   }
 
   batches(count: number): AsyncIterable<Batch> {

@@ -19,7 +19,7 @@ const executor_module = @import("../executor.zig");
 const Map = map_module.Map;
 
 /// Batches before the first survey: a container that is opened for a look is not worth one.
-const batches_first = 8;
+const batches_first = 2;
 /// Batches between two looks at the clock.
 const batches_between = 16;
 /// A survey gives way to other work after this.
