@@ -324,6 +324,7 @@ pub const Store = struct {
         };
         if (context.map_files and page.length > 0) {
             store.volume.map = .init(gpa, meta, table_end, data, page.tails[0..page.data_shards]);
+            for (page.tails[0..page.data_shards]) |tail| store.volume.map_stored_bytes +|= tail;
             if (store.volume.map) |*map| {
                 if (residence_module.Residence.canTell(map)) store.volume.residence = .{ .executor = context.executor };
             }

@@ -51,9 +51,13 @@ const read_fan_out_ids_min = 64;
 /// Streaming stores pay for large records in large batches only.
 const stream_record_bytes_min = 32 << 10;
 const stream_batch_bytes_min = 2 << 20;
-/// How far ahead records and locations are prefetched.
-const record_ahead = 4;
-const location_ahead = 16;
+/// How far ahead locations are prefetched.
+const location_ahead = 32;
+/// How far ahead records are: so many that about this much is on its way, as memory that is not in a cache
+/// answers after some 100 ns, the time of several small copies.
+const ahead_bytes = 8 << 10;
+const record_ahead_min = 4;
+const record_ahead_max = 16;
 /// After a lane waited for the disk, this many batches ask for their pages before copying.
 const advised_batches_after_fault = 16;
 /// A batch of fewer records is not asked whether it waited for the disk.
@@ -130,11 +134,12 @@ const Fixed = struct {
         const watch: Watch = .begin(volume, end - at.*);
         defer watch.end(volume);
         var k: usize = @intCast(at.*);
-        prefetchFirst(volume, map, ids[k..]);
+        const record_ahead = recordAhead(volume);
+        prefetchFirst(volume, map, ids[k..], record_ahead);
         while (k < ids.len) : (k += 1) {
             at.* = k;
             try run.outcome.proceed(k, fault);
-            prefetchNext(volume, map, ids, k);
+            prefetchNext(volume, map, ids, k, record_ahead);
             const id = ids[k];
             if (id >= volume.length) return outOfRange(volume, id, fault);
             const location = Volume.mappedLocation(map, id);
@@ -343,6 +348,7 @@ const Ragged = struct {
         defer if (run.stream) copy.fence();
         const watch: Watch = .begin(volume, if (run.map == null) 0 else end - at.*);
         defer watch.end(volume);
+        const record_ahead = recordAhead(volume);
         if (run.map) |map| {
             if (run.advised) run.adviseBlock(map, at.*, end);
             for (at.*..@min(end, at.* + record_ahead)) |index| run.prefetchRecord(map, index);
@@ -576,12 +582,18 @@ fn prefetchRecord(volume: *const Volume, map: *const Map, id: u64) void {
     if (address != 0) copy.prefetch(@ptrFromInt(address), location.phys_length);
 }
 
-fn prefetchFirst(volume: *const Volume, map: *const Map, ids: []const u64) void {
+/// By the average stored size, which is that of most records or of none; then it matters little.
+fn recordAhead(volume: *const Volume) usize {
+    const bytes = @max(1, volume.map_stored_bytes / @max(1, volume.length));
+    return @intCast(std.math.clamp(ahead_bytes / bytes, record_ahead_min, record_ahead_max));
+}
+
+fn prefetchFirst(volume: *const Volume, map: *const Map, ids: []const u64, record_ahead: usize) void {
     for (ids[0..@min(ids.len, location_ahead)]) |id| prefetchLocation(volume, map, id);
     for (ids[0..@min(ids.len, record_ahead)]) |id| prefetchRecord(volume, map, id);
 }
 
-fn prefetchNext(volume: *const Volume, map: *const Map, ids: []const u64, k: usize) void {
+fn prefetchNext(volume: *const Volume, map: *const Map, ids: []const u64, k: usize, record_ahead: usize) void {
     if (k + location_ahead < ids.len) prefetchLocation(volume, map, ids[k + location_ahead]);
     if (k + record_ahead < ids.len) prefetchRecord(volume, map, ids[k + record_ahead]);
 }

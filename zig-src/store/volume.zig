@@ -46,6 +46,8 @@ pub const Volume = struct {
     data: []Io.File,
     /// Readers only, and only where it can be had. Null: every read is positional.
     map: ?map_module.Map = null,
+    /// Stored bytes of all records, where there is a map.
+    map_stored_bytes: u64 = 0,
     /// Whether all of the map is in memory. Null: there is no map, or that cannot be told.
     residence: ?residence_module.Residence = null,
     /// Readers only: what every record read is held against (checksum.zig). Null: nothing is.
