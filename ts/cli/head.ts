@@ -53,10 +53,13 @@ export const headCommand: Command = {
     const columns = numberOf(values, 'columns');
     const png = textOf(values, 'png');
     const ids = words.flatMap(idsOf);
-    const { facts, records } = await head(path, {
-      ...(ids.length > 0 ? { ids } : {}),
-      ...(count === undefined ? {} : { count }),
-    });
+    const { facts, records } = await terminal.brief(
+      `head ${plain(path)}`,
+      head(path, {
+        ...(ids.length > 0 ? { ids } : {}),
+        ...(count === undefined ? {} : { count }),
+      }),
+    );
     if (png !== undefined) {
       const sheet = contactSheet(
         records.map(({ array }) => array),
