@@ -140,7 +140,7 @@ const rooms: readonly (readonly [string, readonly string[]])[] = [
   [
     'inspect/info',
     [
-      ...['dtype', 'errors', 'schema', 'node:fs', 'node:path', 'store/container', 'store/fields'],
+      ...['dtype', 'errors', 'schema', 'node:fs', 'store/container', 'store/fields'],
       ...['store/folder', 'store/ids', 'store/integrity', 'store/integrity-file', 'store/path'],
       ...['inspect/facts', 'inspect/progress', 'inspect/settings'],
     ],

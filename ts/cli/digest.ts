@@ -15,10 +15,10 @@ export const digestCommand: Command = {
   summary: 'give a container an integrity file; what it holds as one number',
   usage: 'PATH…',
   about: [
-    'Reads everything, prints the logical digest (SHA-256 over dtype, shapes and items: the same for every',
-    'codec, number of shards and dialect), and puts integrity.zr into the container: checksums of all',
-    'that a reader uses. Python loaderx opens the container as before. A container that has the file is',
-    'verified against it instead, and keeps it.',
+    'Reads everything, prints the logical digest (SHA-256 over dtype, shapes and items: the same for',
+    'every codec, number of shards and dialect), and puts integrity.zr into the container: checksums of',
+    'all that a reader uses. Python loaderx opens the container as before. A container that has the file',
+    'is verified against it instead, and keeps it.',
   ],
   options: {
     'dry-run': { type: 'boolean', help: 'only print the logical digest' },

@@ -144,7 +144,7 @@ function overviewOf(infos: readonly ContainerInfo[], terminal: Terminal): string
 /** The folder that all paths are in, with its separator; empty where there is none. */
 function commonFolder(paths: readonly string[]): string {
   const [first = ''] = paths;
-  const folder = first.slice(0, Math.max(first.lastIndexOf('/'), first.lastIndexOf('\\')) + 1);
+  const folder = first.slice(0, first.lastIndexOf('/') + 1);
   return paths.every((path) => path.startsWith(folder)) ? folder : '';
 }
 

@@ -2,7 +2,6 @@
  * What a container is and how large, without reading a record: page, table, and the sizes of its files.
  */
 import fs from 'node:fs';
-import nodePath from 'node:path';
 import type { DTypeInfo } from '../dtype.js';
 import { LoaderxError } from '../errors.js';
 import { recordBytesOf } from '../schema.js';
@@ -208,9 +207,11 @@ function lengthInfo(lengths: Uint32Array): LengthInfo | undefined {
 export function containersAt(path: string): string[] {
   const entries = entriesOf(path);
   if (entries === undefined || entries.some(isOfContainer)) return [path];
+  // Every system takes slashes, and what is printed is the same on all of them.
+  const folder = path.endsWith('/') ? path : `${path}/`;
   const inner = entries
     .filter((entry) => !entry.isFile() && !entry.name.startsWith('.'))
-    .map(({ name }) => nodePath.join(path, name))
+    .map(({ name }) => `${folder}${name}`)
     .filter((folder) => entriesOf(folder)?.some(isOfContainer) === true)
     .sort();
   return inner.length === 0 ? [path] : inner;
