@@ -325,6 +325,18 @@ t.test('pictures are blocks of colour, or letters', async (t) => {
   );
   const few = show(red, { colours: '256' }).split('\n')[0];
   t.equal(few, '\u001b[38;5;196;48;5;196m▀▀▀▀\u001b[38;5;21;48;5;21m▀▀▀▀\u001b[0m');
+  const picked = (colour: number[]): string | undefined =>
+    /38;5;(\d+)/.exec(show(halves(3, false, colour, colour), { colours: '256' }))?.[1];
+  const nearest: readonly (readonly [number[], string])[] = [
+    [[0, 0, 0], '16'],
+    [[255, 255, 255], '231'],
+    [[128, 128, 128], '244'],
+    [[60, 20, 50], '236'],
+    [[100, 30, 90], '53'],
+    [[95, 135, 175], '67'],
+    [[214, 60, 40], '166'],
+  ];
+  for (const [colour, number] of nearest) t.equal(picked(colour), number, colour.join(', '));
   const seen = halves(4, false, [255, 0, 0, 0], [0, 0, 255, 255]);
   const clear = show(seen, { colours: 'true' }).startsWith('\u001b[38;2;0;0;0;');
   t.ok(clear, 'what is transparent is black');
