@@ -74,7 +74,7 @@ pub const Running = struct {
     }
 
     /// Copies and takes in. A piece is hashed right after it was copied, from the first cache, while
-    /// the memory is busy with what comes next: for large records the hash costs next to nothing. A small
+    /// the memory is busy with what comes next, which hides most of the hash. A small
     /// piece, so that the processor still has copies of the last one under way when the next begins.
     pub fn copyFrom(running: *Running, target: []u8, bytes: []const u8, streaming: bool) void {
         var at: usize = 0;
@@ -94,7 +94,7 @@ pub const Running = struct {
     }
 };
 
-/// Asks for the bytes that lie `ahead_bytes` behind `bytes[at..end]`.
+/// Asks for the bytes `ahead_bytes` after `bytes[at..end]`.
 fn prefetchAhead(bytes: []const u8, at: usize, end: usize) void {
     var line = at + ahead_bytes;
     const until = @min(bytes.len, end + ahead_bytes);
