@@ -501,25 +501,35 @@ t.test('a process that is told to stop leaves no build behind', async (t) => {
   }
   const source = scratch.fresh();
   await makeLarge(t, source);
-  const target = scratch.fresh();
-  const child = spawn(process.execPath, [program, 'recode', source, target, '--codec', 'zstd'], {
-    stdio: ['ignore', 'ignore', 'pipe'],
-  });
-  let err = '';
-  child.stderr.setEncoding('utf8').on('data', (part: string) => {
-    err += part;
-  });
-  const ended = new Promise<readonly [number | null, string | null]>((resolve) => {
-    child.on('close', (code, signal) => resolve([code, signal]));
-  });
-  // Once the hidden folder is there it is at work.
-  while (readdirSync(path.dirname(target)).length === 0 && child.exitCode === null) {
-    await new Promise((resolve) => setTimeout(resolve, 2));
+  // On a busy machine a build may be done before this process gets its turn to stop it: then once more.
+  for (let attempt = 0; attempt < 5; attempt += 1) {
+    const target = scratch.fresh();
+    const child = spawn(process.execPath, [program, 'recode', source, target, '--codec', 'zstd'], {
+      stdio: ['ignore', 'ignore', 'pipe'],
+    });
+    let err = '';
+    child.stderr.setEncoding('utf8').on('data', (part: string) => {
+      err += part;
+    });
+    const ended = new Promise<readonly [number | null, string | null]>((resolve) => {
+      child.on('close', (code, signal) => resolve([code, signal]));
+    });
+    // Once the hidden folder is there it is at work.
+    while (readdirSync(path.dirname(target)).length === 0 && child.exitCode === null) {
+      await new Promise((resolve) => setTimeout(resolve, 2));
+    }
+    child.kill('SIGINT');
+    const [code, signal] = await ended;
+    if (code === 0) {
+      t.match(await verify(target), { ok: true });
+      rmSync(target, { recursive: true });
+      continue;
+    }
+    t.same([code, signal, err], [130, null, 'loaderx: interrupted\n']);
+    t.same(readdirSync(path.dirname(target)), []);
+    return;
   }
-  child.kill('SIGINT');
-  t.same(await ended, [130, null]);
-  t.equal(err, 'loaderx: interrupted\n');
-  t.same(readdirSync(path.dirname(target)), []);
+  t.fail('it was never stopped in time');
 });
 
 /** Enough records to be at work for a while: they do not compress well. */
