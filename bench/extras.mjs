@@ -1,6 +1,6 @@
 // @ts-check
 // What is not a row of a table: the price of a call, index sequences, the event loop, memory, opening,
-// small records, cold files, a busy pool. Each probe is a process of its own, as backends are.
+// small records, cold files, a busy pool, integrity files. Each probe is a process of its own, as backends are.
 import fs from 'node:fs';
 import path from 'node:path';
 import { root } from '../scripts/script.mjs';
@@ -29,7 +29,7 @@ const memoryModes = [
  * @property {Runtime} [runtime]
  * @property {Record<string, unknown>} [parameters]
  * @property {NodeJS.ProcessEnv} [env]
- * @property {'vision_dense' | 'tokens_dense'} [workload]
+ * @property {'vision_dense' | 'tokens_dense' | 'mnist_dense'} [workload]
  * @property {boolean} [prepares] its container is made by a process of its own
  */
 
@@ -91,6 +91,13 @@ function probes() {
       parameters: { codec: 'raw' },
       env: { UV_THREADPOOL_SIZE: '1' },
     });
+  }
+  for (const workload of [photos, tokens, /** @type {const} */ ('mnist_dense'), undefined]) {
+    for (const codec of ['raw', 'zstd']) {
+      const name = `integrity ${workload ?? 'small'} ${codec}`;
+      const what = workload === undefined ? {} : { workload };
+      list.push({ name, file: 'integrity.mjs', prepares: true, parameters: { codec }, ...what });
+    }
   }
   return list;
 }

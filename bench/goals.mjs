@@ -289,6 +289,15 @@ function extraGoals(extras) {
       const limit = Math.round((requestedMib ?? 0) + slackMib + poolMib);
       at(`${name}, peak above base`, ' MiB', '≤', limit, peakAboveBaseMib);
     }
+    if (name.startsWith('integrity ')) {
+      const { verifyToGather, verifyFileToGather, checkedToGather } = extras[name];
+      at(`${name}, verify`, '×', '≥', 0.8, verifyToGather, 'gather');
+      at(`${name}, verify with the file`, '×', '≥', 0.8, verifyFileToGather, 'gather');
+      // Of the others only how much it is.
+      if (name.includes(' vision_')) {
+        at(`${name}, checked gather`, '×', '≥', 0.9, checkedToGather, 'gather');
+      }
+    }
     if (name.startsWith('busy pool')) {
       const { gatherBusy, gatherIdle, readBusy, readIdle } = extras[name];
       const note = 'the pool also takes one of the processors';

@@ -292,6 +292,26 @@ function extraTables(extras) {
       ),
     );
   }
+  const integrity = named(extras, 'integrity ').filter(([, { mibPerS }]) => mibPerS !== undefined);
+  if (integrity.length > 0) {
+    parts.push(
+      'Integrity, MiB/s of items: random batches of 256, the same held to `integrity.zr`, and `verify` of the whole container without and with the file:',
+      table(
+        ['records', 'gather', 'checked', '', 'verify', '', 'with the file', ''],
+        integrity.map(([name, { mibPerS, ...ratios }]) => [
+          name,
+          fixed(mibPerS.gather, 0),
+          fixed(mibPerS.checked, 0),
+          `${fixed(ratios.checkedToGather, 2)}×`,
+          fixed(mibPerS.verify, 0),
+          `${fixed(ratios.verifyToGather, 2)}×`,
+          fixed(mibPerS.verifyFile, 0),
+          `${fixed(ratios.verifyFileToGather, 2)}×`,
+        ]),
+        ['l', 'r', 'r', 'r', 'r', 'r', 'r', 'r'],
+      ),
+    );
+  }
   const { open, 'small records': small } = extras;
   const lines = [];
   if (open?.firstMs !== undefined) {

@@ -143,7 +143,7 @@ const rooms: readonly (readonly [string, readonly string[]])[] = [
   [
     'inspect/info',
     [
-      ...['dtype', 'errors', 'schema', 'node:fs', 'node:path', 'store/container', 'store/fields'],
+      ...['dtype', 'errors', 'schema', 'node:fs', 'store/container', 'store/fields'],
       ...['store/folder', 'store/ids', 'store/integrity', 'store/integrity-file', 'store/path'],
       ...['inspect/facts', 'inspect/progress', 'inspect/settings'],
     ],
@@ -186,7 +186,8 @@ const rooms: readonly (readonly [string, readonly string[]])[] = [
     'inspect/recode',
     [
       ...['dict', 'errors', 'schema', 'store/capability', 'store/container', 'store/dense'],
-      ...['store/fields', 'store/logical-digest', 'store/path', 'store/ragged', 'store/walk'],
+      ...['store/fields', 'store/folder', 'store/integrity', 'store/integrity-file'],
+      ...['store/logical-digest', 'store/path', 'store/ragged', 'store/walk'],
       ...['inspect/facts', 'inspect/progress', 'inspect/settings'],
     ],
   ],
@@ -196,20 +197,30 @@ const rooms: readonly (readonly [string, readonly string[]])[] = [
   ['cli/terminal', ['inspect/picture', 'inspect/progress', 'cli/text']],
   ['cli/command', ['errors', 'cli/terminal']],
   ['cli/dict-file', ['node:fs', 'cli/command']],
-  ['cli/info', ['errors', 'inspect/facts', 'inspect/info', ...cliDoors]],
+  ['cli/several', ['errors', 'inspect/info', 'cli/terminal', 'cli/text']],
+  ['cli/info', ['inspect/facts', 'inspect/info', 'cli/several', ...cliDoors]],
   [
     'cli/head',
     ['node:fs', 'inspect/head', 'inspect/picture', 'inspect/png', 'cli/info', ...cliDoors],
   ],
-  ['cli/verify', ['inspect/info', 'inspect/verify', ...cliDoors]],
-  ['cli/digest', ['inspect/digest', 'inspect/info', 'cli/command', 'cli/text']],
+  ['cli/verify', ['inspect/verify', 'cli/several', ...cliDoors]],
+  ['cli/digest', ['inspect/digest', 'cli/command', 'cli/several', 'cli/text']],
   ['cli/diff', ['inspect/diff', 'cli/info', ...cliDoors]],
   ['cli/recode', ['inspect/recode', 'cli/dict-file', ...cliDoors]],
   ['cli/train-dict', ['dict', 'store/open', 'cli/command', 'cli/dict-file', 'cli/text']],
   [
     'cli/main',
     [
-      ...['errors', 'node:util', 'cli/diff', 'cli/digest', 'cli/head', 'cli/info', 'cli/recode'],
+      ...[
+        'errors',
+        'node:fs',
+        'node:util',
+        'cli/diff',
+        'cli/digest',
+        'cli/head',
+        'cli/info',
+        'cli/recode',
+      ],
       ...['cli/train-dict', 'cli/verify', ...cliDoors],
     ],
   ],

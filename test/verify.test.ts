@@ -401,14 +401,18 @@ t.test('100,000 locations at one frame: found, and not decoded 100,000 times (B1
     makeLocation(location).copy(hostile, locationAt(id));
   }
   writeFileSync(path.join(place, 'meta.zr'), hostile);
-  const startMs = performance.now();
   const report = await verify(place);
-  const ms = performance.now() - startMs;
   t.match(report, { ok: false, faultCount: count - 1, records: count });
   t.equal(report.faults.length, 1000, 'told one by one up to faultsMax');
   t.match(report.faults[0], { code: 'MALFORMED', file: 'meta.zr', record: 1 });
   t.match(report.faults[0]?.message, /record 1 lies over record 0 in data_0\.zr/);
-  t.ok(ms < 10_000, `in ${ms.toFixed(0)} ms`);
+  // A frame that cannot be decoded fails once for each time that it is tried.
+  const file = path.join(place, 'data_0.zr');
+  const frame = readFileSync(file);
+  writeFileSync(file, Buffer.concat([frame.subarray(0, 4), Buffer.alloc(frame.length - 4, 0xff)]));
+  const tried = await verify(place);
+  t.equal(tried.faultCount, count, 'the same, and one frame that was tried: once');
+  writeFileSync(file, frame);
   const reader = open(place, { maxBatchBytes: 2 ** 26 });
   t.equal(
     await codeOf(() => reader.gather(Uint32Array.from({ length: count }, (_, id) => id))),

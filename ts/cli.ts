@@ -8,4 +8,11 @@ process.stdout.on('error', (error: NodeJS.ErrnoException) => {
   process.exit(0);
 });
 
-process.exitCode = await main(process.argv.slice(2), process);
+try {
+  process.exitCode = await main(process.argv.slice(2), process);
+} catch (error) {
+  // 1 would say that something is wrong with a container.
+  process.stderr.write(`loaderx: a defect of this package, please report it:\n`);
+  process.stderr.write(`${error instanceof Error ? error.stack : String(error)}\n`);
+  process.exitCode = 3;
+}

@@ -28,7 +28,13 @@ export {
   type ShowOptions,
   showArray,
 } from './inspect/head.js';
-export { type ContainerInfo, type DictInfo, info, type LengthInfo } from './inspect/info.js';
+export {
+  type ContainerInfo,
+  containersAt,
+  type DictInfo,
+  info,
+  type LengthInfo,
+} from './inspect/info.js';
 export { contactSheet, type SheetOptions } from './inspect/png.js';
 export type { LongOptions, Progress } from './inspect/progress.js';
 export { type RecodeOptions, type RecodeResult, recode } from './inspect/recode.js';

@@ -1,6 +1,7 @@
 // @ts-check
 // Containers in both directions: each plan is written by Python and by us, read by the other, and
-// the two folders are compared.
+// the two folders are compared. Both then have an integrity file and one logical digest, and Python
+// reads its own again, with the file in it.
 import assert from 'node:assert/strict';
 import fs from 'node:fs';
 import path from 'node:path';
@@ -34,6 +35,7 @@ export async function exchangeContainers(setting) {
     dialect === '2.4' ? `our files against ${version}'s` : `our records against ${version}'s`,
   );
   const part = `exchange-${dialect}`;
+  const vouching = new Group(`${version} reads what integrity.zr vouches for`);
   let exactCount = 0;
   for (const [index, combination] of combinations(
     dialect,
@@ -73,10 +75,17 @@ export async function exchangeContainers(setting) {
         if (isExact) exactCount += 1;
       });
     }
-    if (isSame) fs.rmSync(folder, { recursive: true, force: true });
+    let isVouched = false;
+    if (isSame) {
+      isVouched = await vouching.check(name, async () => {
+        await checkVouched(setting.loaderx, ours, theirs);
+        await checkPython(setting, theirs, folder, plan, random);
+      });
+    }
+    if (isVouched) fs.rmSync(folder, { recursive: true, force: true });
   }
   if (dialect === '2.4') files.note = `${exactCount} byte for byte, others record for record`;
-  return [reading, writing, files];
+  return [reading, writing, files, vouching];
 }
 
 /**
@@ -154,6 +163,27 @@ async function checkPython({ python }, container, folder, plan, random) {
   assert.ok(fs.readFileSync(dims).equals(dimensionBytes(plan)), 'the dims that Python read differ');
   const pickedDims = fs.readFileSync(`${dims}.picked`);
   assert.ok(pickedDims.equals(dimensionBytes(plan, picks)), 'the dims that Python picked differ');
+}
+
+/**
+ * Both containers are sound, and their logical digests one.
+ *
+ * @param {Setting['loaderx']} loaderx
+ * @param {string} ours
+ * @param {string} theirs
+ */
+async function checkVouched(loaderx, ours, theirs) {
+  const digests = [];
+  for (const container of [ours, theirs]) {
+    const { logicalDigest } = await loaderx.digest(container);
+    const { faults, warnings, integrity } = await loaderx.verify(container);
+    assert.deepEqual(
+      { faults, warnings, integrity },
+      { faults: [], warnings: [], integrity: 'checked' },
+    );
+    digests.push(logicalDigest);
+  }
+  assert.equal(digests[0], digests[1], 'the logical digests');
 }
 
 /** @param {Plan} plan */

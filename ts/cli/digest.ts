@@ -1,7 +1,7 @@
 /** `npx loaderx digest`: integrity files, and what a container holds as one number. */
 import { type DigestResult, digest } from '../inspect/digest.js';
-import { containersAt } from '../inspect/info.js';
 import { type Command, exitCodes, isGiven, UsageError } from './command.js';
+import { eachContainer, errorsOf } from './several.js';
 import { plain } from './text.js';
 
 const notes: Readonly<Record<DigestResult['integrity'], string>> = {
@@ -15,10 +15,10 @@ export const digestCommand: Command = {
   summary: 'give a container an integrity file; what it holds as one number',
   usage: 'PATH…',
   about: [
-    'Reads everything, prints the logical digest (SHA-256 over dtype, shapes and items: the same for every',
-    'codec, number of shards and dialect), and puts integrity.zr into the container: checksums of all',
-    'that a reader uses. Python loaderx opens the container as before. A container that has the file is',
-    'verified against it instead, and keeps it.',
+    'Reads everything, prints the logical digest (SHA-256 over dtype, shapes and items: the same for',
+    'every codec, number of shards and dialect), and puts integrity.zr into the container: checksums of',
+    'all that a reader uses. Python loaderx opens the container as before. A container that has the file',
+    'is verified against it instead, and keeps it.',
   ],
   options: {
     'dry-run': { type: 'boolean', help: 'only print the logical digest' },
@@ -28,21 +28,24 @@ export const digestCommand: Command = {
     ['digest train/image', 'from now on verify and open(…, { verify }) find every changed byte'],
     ['digest --dry-run a b', 'do a and b hold the same?'],
   ],
-  exits: [[0, 'every container has a file that fits, or it was a dry run']],
+  exits: [
+    [0, 'every container has a file that fits, or it was a dry run'],
+    [1, 'a container is not what its integrity.zr vouches for'],
+  ],
   run: async (positionals, values, terminal) => {
     if (positionals.length === 0) throw new UsageError('PATH is missing');
     const asked = { dryRun: isGiven(values, 'dry-run'), replace: isGiven(values, 'replace') };
-    const results: DigestResult[] = [];
-    for (const path of positionals.flatMap(containersAt)) {
+    const { results, failures } = await eachContainer(positionals, terminal, async (path) => {
       const result = await terminal.long(`digest ${plain(path)}`, (options) =>
         digest(path, { ...options, ...asked }),
       );
-      results.push(result);
       if (!terminal.json) {
         terminal.line(`${result.logicalDigest}  ${plain(result.path)}  ${notes[result.integrity]}`);
       }
-    }
-    if (terminal.json) terminal.answer({ containers: results });
-    return exitCodes.done;
+      return result;
+    });
+    if (terminal.json) terminal.answer({ containers: results, ...errorsOf(failures) });
+    if (failures.some(({ code }) => code !== 'INTEGRITY')) return exitCodes.failed;
+    return failures.length === 0 ? exitCodes.done : exitCodes.wrong;
   },
 };

@@ -53,10 +53,13 @@ export const headCommand: Command = {
     const columns = numberOf(values, 'columns');
     const png = textOf(values, 'png');
     const ids = words.flatMap(idsOf);
-    const { facts, records } = await head(path, {
-      ...(ids.length > 0 ? { ids } : {}),
-      ...(count === undefined ? {} : { count }),
-    });
+    const { facts, records } = await terminal.brief(
+      `head ${plain(path)}`,
+      head(path, {
+        ...(ids.length > 0 ? { ids } : {}),
+        ...(count === undefined ? {} : { count }),
+      }),
+    );
     if (png !== undefined) {
       const sheet = contactSheet(
         records.map(({ array }) => array),
@@ -68,9 +71,11 @@ export const headCommand: Command = {
     } else if (terminal.json) {
       terminal.answer({ path, facts, records: records.map(jsonOf) });
     } else {
-      const title = `${plain(path)}: ${grouped(facts.records)} records, ${formText(facts)}`;
+      // Before the first line: an array that is not what it is to be shown as is an error.
+      const texts = textsOf(records, as, terminal);
+      const title = `${plain(path)}: ${countText(facts.records, 'record')}, ${formText(facts)}`;
       terminal.line(terminal.style('bold', title));
-      showAll(records, as, terminal);
+      showAll(records, texts, as, terminal);
     }
     return exitCodes.done;
   },
@@ -107,19 +112,33 @@ function jsonOf({ id, array }: HeadRecord): object {
 
 const gap = 3;
 
-function showAll(
+function columnsOf(terminal: Terminal): number {
+  return Math.max(20, terminal.columns - 1);
+}
+
+function textsOf(
   records: readonly HeadRecord[],
   as: (typeof kinds)[number],
   terminal: Terminal,
-): void {
+): string[] {
   const { colours } = terminal;
-  const columns = Math.max(20, terminal.columns - 1);
+  const columns = columnsOf(terminal);
+  return records.map(({ array }) => showArray(array, { as, columns, colours }));
+}
+
+function showAll(
+  records: readonly HeadRecord[],
+  texts: readonly string[],
+  as: (typeof kinds)[number],
+  terminal: Terminal,
+): void {
+  const columns = columnsOf(terminal);
   const isPicture = ({ array }: HeadRecord): boolean =>
     (as === 'auto' && pictureOf(array) !== undefined) || as === 'picture';
   let row: Shown[] = [];
   let width = 0;
-  for (const record of records) {
-    const text = showArray(record.array, { as, columns, colours });
+  for (const [index, record] of records.entries()) {
+    const text = texts[index] ?? '';
     const title = `record ${grouped(record.id)}${shapeNote(record)}`;
     if (record.array.shape.length === 0) {
       terminal.line(`${terminal.style('dim', title)}  ${text}`);

@@ -1,8 +1,8 @@
 /** `npx loaderx info`: what containers are. */
-import { LoaderxError } from '../errors.js';
 import type { ContainerFacts } from '../inspect/facts.js';
-import { type ContainerInfo, containersAt, info } from '../inspect/info.js';
+import { type ContainerInfo, info } from '../inspect/info.js';
 import { type Command, exitCodes, UsageError } from './command.js';
+import { eachContainer, errorsOf } from './several.js';
 import type { Terminal } from './terminal.js';
 import { barsText, bytesText, countText, digits3, grouped, plain, tableLines } from './text.js';
 
@@ -24,28 +24,19 @@ export const infoCommand: Command = {
   exits: [[0, 'told, also where record counts differ']],
   run: async (positionals, _, terminal) => {
     if (positionals.length === 0) throw new UsageError('PATH is missing');
-    const paths = positionals.flatMap(containersAt);
-    const infos: ContainerInfo[] = [];
-    let failure: LoaderxError | undefined;
-    for (const path of paths) {
-      try {
-        infos.push(await terminal.long(`info ${plain(path)}`, (options) => info(path, options)));
-      } catch (error) {
-        if (paths.length === 1 || !(error instanceof LoaderxError) || error.code === 'ABORTED') {
-          throw error;
-        }
-        failure = error;
-        terminal.note(`loaderx info: ${plain(error.message)}`);
-      }
-    }
+    const { results, failures } = await eachContainer(positionals, terminal, (path) =>
+      terminal.long(`info ${plain(path)}`, (options) => info(path, options)),
+    );
+    const [first] = results;
     if (terminal.json) {
-      terminal.answer({ containers: infos, sameLength: sameLength(infos) });
-    } else if (paths.length === 1) {
-      for (const one of infos) for (const line of detail(one, terminal)) terminal.line(line);
-    } else if (infos.length > 0) {
-      for (const line of overviewOf(infos, terminal)) terminal.line(line);
+      const compared = { sameLength: sameLength(results) };
+      terminal.answer({ containers: results, ...compared, ...errorsOf(failures) });
+    } else if (results.length === 1 && first !== undefined && failures.length === 0) {
+      for (const line of detail(first, terminal)) terminal.line(line);
+    } else if (results.length > 0) {
+      for (const line of overviewOf(results, terminal)) terminal.line(line);
     }
-    return failure === undefined ? exitCodes.done : exitCodes.failed;
+    return failures.length === 0 ? exitCodes.done : exitCodes.failed;
   },
 };
 
@@ -58,8 +49,13 @@ export function formText(facts: ContainerFacts): string {
   return `${facts.kind} ${plain(facts.dtype)} ${shape}`;
 }
 
+const sizesShown = 6;
+
+/** Sizes, but not sixty of them. */
 function shapeText({ itemShape = [] }: ContainerFacts): string {
-  return `[${itemShape.join(', ')}]`;
+  if (itemShape.length <= sizesShown) return `[${itemShape.join(', ')}]`;
+  const ends = [...itemShape.slice(0, sizesShown - 2), '…', ...itemShape.slice(-1)];
+  return `[${ends.join(', ')}] (${itemShape.length} dimensions)`;
 }
 
 function detail(one: ContainerInfo, terminal: Terminal): string[] {
@@ -116,9 +112,10 @@ function integrityText({ integrity, logicalDigest }: ContainerInfo): string {
 }
 
 function overviewOf(infos: readonly ContainerInfo[], terminal: Terminal): string[] {
-  const titles = ['container', 'kind', 'dtype', 'shape', 'codec', 'shards', 'records'];
+  const folder = commonFolder(infos.map(({ path }) => path));
+  const titles = ['', 'kind', 'dtype', 'shape', 'codec', 'shards', 'records'];
   const rows = infos.map((one) => [
-    plain(one.path),
+    plain(one.path.slice(folder.length)),
     one.kind,
     plain(one.dtype),
     one.kind === 'dense' ? shapeText(one) : `rank ${one.ndim}`,
@@ -135,7 +132,20 @@ function overviewOf(infos: readonly ContainerInfo[], terminal: Terminal): string
     [[...titles, 'items', 'on disk', 'ratio', 'dialect', 'integrity'], ...rows],
     new Set([5, 6, 7, 8, 9]),
   );
-  return [terminal.style('bold', first), ...lines, '', comparedText(infos, terminal)];
+  return [
+    ...(folder === '' ? [] : [terminal.style('bold', plain(folder))]),
+    terminal.style('dim', first),
+    ...lines,
+    '',
+    comparedText(infos, terminal),
+  ];
+}
+
+/** The folder that all paths are in, with its separator; empty where there is none. */
+function commonFolder(paths: readonly string[]): string {
+  const [first = ''] = paths;
+  const folder = first.slice(0, first.lastIndexOf('/') + 1);
+  return paths.every((path) => path.startsWith(folder)) ? folder : '';
 }
 
 function sameLength(infos: readonly ContainerInfo[]): boolean {
@@ -143,7 +153,6 @@ function sameLength(infos: readonly ContainerInfo[]): boolean {
 }
 
 function comparedText(infos: readonly ContainerInfo[], terminal: Terminal): string {
-  if (infos.length === 1) return '';
   if (sameLength(infos)) {
     return terminal.style('green', `All have ${countText(infos[0]?.records ?? 0, 'record')}.`);
   }

@@ -1,6 +1,7 @@
 /**
  * From a command line to an exit code.
  */
+import fs from 'node:fs';
 import { parseArgs } from 'node:util';
 import { ArgumentRangeError, ArgumentTypeError, LoaderxError } from '../errors.js';
 import {
@@ -17,7 +18,7 @@ import { digestCommand } from './digest.js';
 import { headCommand } from './head.js';
 import { infoCommand } from './info.js';
 import { recodeCommand } from './recode.js';
-import { type ColourWish, type Surroundings, Terminal } from './terminal.js';
+import { type ColourWish, Interrupted, type Surroundings, Terminal } from './terminal.js';
 import { plain } from './text.js';
 import { trainDictCommand } from './train-dict.js';
 import { verifyCommand } from './verify.js';
@@ -47,9 +48,14 @@ const colourWishes: readonly ColourWish[] = ['auto', 'always', 'never'];
  *
  * @returns the exit code: 0 done, 1 something is wrong with what was looked at, 2 a command line that
  *   cannot be meant, 3 it could not be done, 130 interrupted
+ * @throws what is a defect of this package
  */
 export async function main(args: readonly string[], around: Surroundings): Promise<number> {
   const [name, ...rest] = args;
+  if (name === '--version' || name === '-V') {
+    around.stdout.write(`${version()}\n`);
+    return exitCodes.done;
+  }
   if (name === undefined || name === '--help' || name === '-h' || name === 'help') {
     const about = commands.find((command) => command.name === rest[0]);
     around.stdout.write(`${(about === undefined ? overview() : helpOf(about)).join('\n')}\n`);
@@ -64,15 +70,18 @@ export async function main(args: readonly string[], around: Surroundings): Promi
   return runCommand(command, rest, around);
 }
 
+/** The package's own, so that a bug report can name it. */
+function version(): string {
+  // package.json lies beside dist/, from which this module is one folder down.
+  const file = new URL('../../package.json', import.meta.url);
+  return (JSON.parse(fs.readFileSync(file, 'utf8')) as { readonly version: string }).version;
+}
+
 async function runCommand(
   command: Command,
   args: readonly string[],
   around: Surroundings,
 ): Promise<number> {
-  const stop = new AbortController();
-  const interrupt = (): void => stop.abort();
-  around.on?.('SIGINT', interrupt);
-  let terminal: Terminal | undefined;
   // Whether the answer to a wrong command line is to be JSON too.
   const wantsJson = args.includes('--json');
   try {
@@ -82,12 +91,10 @@ async function runCommand(
       return exitCodes.done;
     }
     const wish = choiceOf(values, 'color', colourWishes) ?? 'auto';
-    terminal = new Terminal(around, isGiven(values, 'json'), wish, stop);
+    const terminal = new Terminal(around, isGiven(values, 'json'), wish);
     return await command.run(positionals, values, terminal);
   } catch (error) {
-    return failed(command, error, around, wantsJson, stop.signal);
-  } finally {
-    around.off?.('SIGINT', interrupt);
+    return failed(command, error, around, wantsJson);
   }
 }
 
@@ -115,14 +122,8 @@ function parsed(
   }
 }
 
-function failed(
-  command: Command,
-  error: unknown,
-  around: Surroundings,
-  json: boolean,
-  signal: AbortSignal,
-): number {
-  if (signal.aborted) {
+function failed(command: Command, error: unknown, around: Surroundings, json: boolean): number {
+  if (error instanceof Interrupted) {
     around.stderr.write('loaderx: interrupted\n');
     return exitCodes.interrupted;
   }
@@ -157,7 +158,7 @@ function overview(): string[] {
     ...columns(commands.map(({ name, summary }) => [name, summary])),
     '',
     ...exitLines,
-    'Each command takes --json and --help; the help has examples.',
+    'Each command takes --json and --help; the help has examples. --version prints the version.',
   ];
 }
 

@@ -37,7 +37,7 @@ const codes: Readonly<Record<Style, readonly [on: number, off: number]>> = {
 };
 
 const quietMs = 1000;
-const redrawMs = 100;
+const redrawMs = 200;
 const columnsDefault = 80;
 
 export class Terminal {
@@ -45,22 +45,16 @@ export class Terminal {
   readonly json: boolean;
   readonly colours: Colours;
   readonly #around: Surroundings;
-  readonly #stop: AbortController;
 
-  constructor(around: Surroundings, json: boolean, wish: ColourWish, stop: AbortController) {
+  constructor(around: Surroundings, json: boolean, wish: ColourWish) {
     this.#around = around;
     this.json = json;
     this.colours = coloursOf(around, wish);
-    this.#stop = stop;
   }
 
   /** Letters of a line. */
   get columns(): number {
     return this.#around.stdout.columns ?? columnsDefault;
-  }
-
-  get signal(): AbortSignal {
-    return this.#stop.signal;
   }
 
   /** A line of the answer. */
@@ -84,19 +78,43 @@ export class Terminal {
     return `\u001b[${on}m${text}\u001b[${off}m`;
   }
 
-  /** Runs something that may take long, and shows how far it has come. */
+  /**
+   * Runs something that may take long, and shows how far it has come. Ctrl-C ends it in good order.
+   *
+   * @throws Interrupted after Ctrl-C
+   */
   async long<T>(label: string, run: (options: LongOptions) => Promise<T>): Promise<T> {
+    const stop = new AbortController();
+    const interrupt = (): void => stop.abort();
+    this.#around.on?.('SIGINT', interrupt);
     const meter = new Meter(this.#around.stderr, label);
     try {
       return await run({
-        signal: this.signal,
+        signal: stop.signal,
         onProgress: (progress) => meter.tell(progress),
       });
+    } catch (error) {
+      if (stop.signal.aborted) throw new Interrupted();
+      throw error;
+    } finally {
+      meter.end();
+      this.#around.off?.('SIGINT', interrupt);
+    }
+  }
+
+  /** Waits for something that cannot tell how far it is. Ctrl-C ends the program, as ever. */
+  async brief<T>(label: string, work: Promise<T>): Promise<T> {
+    const meter = new Meter(this.#around.stderr, label);
+    try {
+      return await work;
     } finally {
       meter.end();
     }
   }
 }
+
+/** What {@link Terminal.long} throws after Ctrl-C. */
+export class Interrupted extends Error {}
 
 function coloursOf({ stdout, env }: Surroundings, wish: ColourWish): Colours {
   if (wish === 'never') return 'none';
@@ -116,26 +134,43 @@ class Meter {
   readonly #output: Output;
   readonly #label: string;
   readonly #startMs = performance.now();
+  readonly #timer: NodeJS.Timeout | undefined;
+  #last: { readonly progress: Progress; readonly atMs: number } | undefined;
   #drawnMs = 0;
   #isDrawn = false;
 
   constructor(output: Output, label: string) {
     this.#output = output;
     this.#label = label;
+    if (output.isTTY !== true) return;
+    this.#timer = setInterval(() => this.#draw(), redrawMs);
+    // The work keeps the program alive, not its clock.
+    this.#timer.unref();
   }
 
   tell(progress: Progress): void {
+    this.#last = { progress, atMs: performance.now() };
+    this.#draw();
+  }
+
+  end(): void {
+    clearInterval(this.#timer);
+    if (this.#isDrawn) this.#output.write('\r\u001b[K');
+  }
+
+  #draw(): void {
     if (this.#output.isTTY !== true) return;
     const nowMs = performance.now();
     if (nowMs - this.#startMs < quietMs || nowMs - this.#drawnMs < redrawMs) return;
     this.#drawnMs = nowMs;
     this.#isDrawn = true;
-    const line = progressLine(this.#label, progress, (nowMs - this.#startMs) / 1000);
-    this.#output.write(`\r${line.slice(0, (this.#output.columns ?? columnsDefault) - 1)}\u001b[K`);
-  }
-
-  end(): void {
-    if (this.#isDrawn) this.#output.write('\r\u001b[K');
+    const last = this.#last;
+    const line =
+      last === undefined
+        ? `${this.#label} … ${secondsText((nowMs - this.#startMs) / 1000)}`
+        : progressLine(this.#label, last.progress, (last.atMs - this.#startMs) / 1000);
+    const room = (this.#output.columns ?? columnsDefault) - 1;
+    this.#output.write(`\r${[...line].slice(0, room).join('')}\u001b[K`);
   }
 }
 

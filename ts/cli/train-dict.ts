@@ -27,7 +27,7 @@ export const trainDictCommand: Command = {
     if (file === undefined) throw new UsageError('-o FILE is missing');
     const reader = open(source);
     try {
-      const bytes = await trainDict(reader);
+      const bytes = await terminal.brief(`train-dict ${plain(source)}`, trainDict(reader));
       write(file, bytes, isGiven(values, 'force'));
       const id = new DataView(bytes.buffer, bytes.byteOffset).getUint32(4, true);
       if (terminal.json) terminal.answer({ file, bytes: bytes.byteLength, id, source });

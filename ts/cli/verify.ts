@@ -1,7 +1,7 @@
 /** `npx loaderx verify`: everything that can be wrong with containers. */
-import { containersAt } from '../inspect/info.js';
 import { type VerifyFault, type VerifyReport, verify } from '../inspect/verify.js';
 import { type Command, exitCodes, numberOf, UsageError } from './command.js';
+import { eachContainer, errorsOf } from './several.js';
 import type { Terminal } from './terminal.js';
 import { bytesText, countText, grouped, plain } from './text.js';
 
@@ -36,19 +36,19 @@ export const verifyCommand: Command = {
   run: async (positionals, values, terminal) => {
     if (positionals.length === 0) throw new UsageError('PATH is missing');
     const faultsShown = numberOf(values, 'faults');
-    const reports: VerifyReport[] = [];
-    for (const path of positionals.flatMap(containersAt)) {
+    const { results, failures } = await eachContainer(positionals, terminal, async (path) => {
       const report = await terminal.long(`verify ${plain(path)}`, (options) =>
         verify(path, faultsShown === undefined ? options : { ...options, faultsMax: faultsShown }),
       );
-      reports.push(report);
       if (!terminal.json) {
-        for (const line of linesOf(report, faultsShown ?? shownDefault, terminal))
-          terminal.line(line);
+        const lines = linesOf(report, faultsShown ?? shownDefault, terminal);
+        for (const line of lines) terminal.line(line);
       }
-    }
-    if (terminal.json) terminal.answer({ containers: reports });
-    return reports.every(({ ok }) => ok) ? exitCodes.done : exitCodes.wrong;
+      return report;
+    });
+    if (terminal.json) terminal.answer({ containers: results, ...errorsOf(failures) });
+    if (failures.length > 0) return exitCodes.failed;
+    return results.every(({ ok }) => ok) ? exitCodes.done : exitCodes.wrong;
   },
 };
 
@@ -79,15 +79,20 @@ function summary(report: VerifyReport): string {
   if (report.records !== undefined) parts.push(countText(report.records, 'record'));
   if (report.storedBytes !== undefined) parts.push(bytesText(report.storedBytes));
   if (report.faultCount > 0) parts.push(countText(report.faultCount, 'fault'));
-  if (report.integrity === 'checked') parts.push('every byte as integrity.zr says');
+  if (report.integrity === 'checked')
+    parts.push(report.ok ? 'every byte as integrity.zr says' : 'held against integrity.zr');
   else if (report.integrity === 'none') parts.push('no integrity.zr');
   else parts.push('integrity.zr cannot be used');
   return parts.join(', ');
 }
 
-function placeText({ file, record }: VerifyFault): string {
-  const parts = [file, record === undefined ? undefined : `record ${record}`].filter(
-    (part) => part !== undefined,
-  );
+/** `data_2.zr, record 6: ` or `meta.zr, shard 2, record 6: `. */
+function placeText({ file, shard, record }: VerifyFault): string {
+  const saysShard = file?.startsWith('data_') === true || shard === undefined;
+  const parts = [
+    file,
+    saysShard ? undefined : `shard ${shard}`,
+    record === undefined ? undefined : `record ${record}`,
+  ].filter((part) => part !== undefined);
   return parts.length === 0 ? '' : `${parts.join(', ')}: `;
 }

@@ -83,12 +83,16 @@ async function kept(
   const found =
     fault === undefined ? await digestOf(reader, work.signal, onRecords(reader, work)) : undefined;
   if (found === facts.logicalDigest) return result(container, opened, found, 'kept');
-  const reason = fault === undefined ? 'its logical digest is another' : fault.message;
+  const reason = fault === undefined ? 'its logical digest is another' : reasonOf(fault);
   throw new LoaderxError(
     'INTEGRITY',
     `${container.shown}: it is not what its ${integrityName} vouches for: ${reason}. Verify tells all; replace the file only if the container is right`,
     { ...placeOf(fault), path: container.shown },
   );
+}
+
+function reasonOf({ file, message }: VerifyFault): string {
+  return file === undefined ? message : `${file}: ${message}`;
 }
 
 function placeOf(fault: VerifyFault | undefined): ErrorPlace {

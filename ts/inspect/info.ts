@@ -2,7 +2,6 @@
  * What a container is and how large, without reading a record: page, table, and the sizes of its files.
  */
 import fs from 'node:fs';
-import nodePath from 'node:path';
 import type { DTypeInfo } from '../dtype.js';
 import { LoaderxError } from '../errors.js';
 import { recordBytesOf } from '../schema.js';
@@ -202,21 +201,31 @@ function lengthInfo(lengths: Uint32Array): LengthInfo | undefined {
 
 /**
  * The containers at a path: those directly in it, by name, where it is a folder of containers; else the
- * path itself, whatever is there.
+ * path itself, whatever is there. A folder with any file of a container counts as one, also where its
+ * `meta.zr` is gone: what is broken must not be passed over.
  */
 export function containersAt(path: string): string[] {
-  if (fileBytes(locate(path), 'meta.zr') !== undefined) return [path];
-  let entries: fs.Dirent[];
-  try {
-    entries = fs.readdirSync(path, { withFileTypes: true });
-  } catch {
-    // Whoever opens it says why.
-    return [path];
-  }
+  const entries = entriesOf(path);
+  if (entries === undefined || entries.some(isOfContainer)) return [path];
+  // Every system takes slashes, and what is printed is the same on all of them.
+  const folder = path.endsWith('/') ? path : `${path}/`;
   const inner = entries
     .filter((entry) => !entry.isFile() && !entry.name.startsWith('.'))
-    .map(({ name }) => nodePath.join(path, name))
-    .filter((folder) => fileBytes(locate(folder), 'meta.zr') !== undefined)
+    .map(({ name }) => `${folder}${name}`)
+    .filter((folder) => entriesOf(folder)?.some(isOfContainer) === true)
     .sort();
   return inner.length === 0 ? [path] : inner;
+}
+
+/** What is in a folder; undefined where there is none to look into. Whoever opens it says why. */
+function entriesOf(path: string): fs.Dirent[] | undefined {
+  try {
+    return fs.readdirSync(path, { withFileTypes: true });
+  } catch {
+    return undefined;
+  }
+}
+
+function isOfContainer({ name }: fs.Dirent): boolean {
+  return /^(meta|dict|integrity|data_\d{1,3})\.zr$/.test(name);
 }

@@ -155,13 +155,36 @@ function shadeOf(bright: number): string {
   return shades[Math.min(shades.length - 1, Math.floor(bright * shades.length))] ?? ' ';
 }
 
-function codeOf(layer: 38 | 48, [red, green, blue]: Pixel, colours: Colours): string {
+function codeOf(layer: 38 | 48, pixel: Pixel, colours: Colours): string {
+  const [red, green, blue] = pixel;
   if (colours === 'true') return `${layer};2;${red};${green};${blue}`;
-  if (red === green && green === blue) {
-    // 24 greys, and black and white of the cube at both ends.
-    const grey = red < 4 ? 16 : red > 246 ? 231 : 232 + Math.min(23, Math.round((red - 8) / 10));
-    return `${layer};5;${grey}`;
+  return `${layer};5;${nearestOf256(pixel)}`;
+}
+
+/** Amounts of each colour in the cube of 6 × 6 × 6 that begins at 16; they are not evenly apart. */
+const cubeLevels = [0, 95, 135, 175, 215, 255];
+/** The 24 greys that begin at 232 are 8, 18, … 238. */
+const greyCount = 24;
+
+/** The number of the colour among the terminal's 256 that differs least. */
+function nearestOf256(pixel: Pixel): number {
+  const [red, green, blue] = pixel.map(nearestLevel) as unknown as Pixel;
+  const cubed: Pixel = [cubeLevels[red] ?? 0, cubeLevels[green] ?? 0, cubeLevels[blue] ?? 0];
+  const mean = (pixel[0] + pixel[1] + pixel[2]) / 3;
+  const step = Math.max(0, Math.min(greyCount - 1, Math.round((mean - 8) / 10)));
+  const grey = 8 + 10 * step;
+  if (distance(pixel, [grey, grey, grey]) < distance(pixel, cubed)) return 232 + step;
+  return 16 + 36 * red + 6 * green + blue;
+}
+
+function nearestLevel(value: number): number {
+  let best = 0;
+  for (const [index, level] of cubeLevels.entries()) {
+    if (Math.abs(level - value) < Math.abs((cubeLevels[best] ?? 0) - value)) best = index;
   }
-  const level = (value: number): number => Math.round((value / 255) * 5);
-  return `${layer};5;${16 + 36 * level(red) + 6 * level(green) + level(blue)}`;
+  return best;
+}
+
+function distance(a: Pixel, b: Pixel): number {
+  return (a[0] - b[0]) ** 2 + (a[1] - b[1]) ** 2 + (a[2] - b[2]) ** 2;
 }

@@ -20,8 +20,11 @@ import type {
 import { openStore } from '../store/container.js';
 import { Dense } from '../store/dense.js';
 import { knownFields } from '../store/fields.js';
+import { fileBytes } from '../store/folder.js';
+import { attachIntegrity } from '../store/integrity.js';
+import { integrityName } from '../store/integrity-file.js';
 import { itemBytesOf } from '../store/logical-digest.js';
-import type { ContainerPath } from '../store/path.js';
+import { type ContainerPath, locate } from '../store/path.js';
 import { Ragged } from '../store/ragged.js';
 import { walk } from '../store/walk.js';
 import { type ContainerFacts, factsOf, readerOf } from './facts.js';
@@ -56,10 +59,12 @@ export interface RecodeResult {
 
 /**
  * Writes the records of a container, in the same order, to a new one. The logical digests of both are
- * equal. The new container appears when it is complete, or not at all.
+ * equal. The new container appears when it is complete, or not at all. A source with an integrity file is
+ * held to it.
  *
  * @throws TypeError, RangeError for options that cannot be, such as a dialect that lacks the dtype;
- *   LoaderxError as `open`, `gather`, `create` and `close`; DICTIONARY where none can be trained; ABORTED
+ *   LoaderxError as `open`, `gather`, `create` and `close`; INTEGRITY where the source is not what its
+ *   integrity file vouches for; DICTIONARY where none can be trained; ABORTED
  */
 export async function recode(
   source: ContainerPath,
@@ -73,8 +78,13 @@ export async function recode(
   const work = longWorkOf(fields);
   const durable = flagOf(fields.durable, 'durable');
   const integrity = flagOf(fields.integrity, 'integrity');
+  const container = locate(source);
   const opened = openStore(source);
   try {
+    // Damage must not be copied into a container that looks sound.
+    if (fileBytes(container, integrityName) !== undefined) {
+      attachIntegrity(container, opened.handle, opened.recordCount);
+    }
     const facts = factsOf(opened);
     const reader = readerOf(opened);
     const codec = await codecOf(fields.codec, fields.dictBytes, reader);

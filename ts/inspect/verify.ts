@@ -89,6 +89,7 @@ export async function verify(path: ContainerPath, options?: VerifyOptions): Prom
   if (facts !== undefined) checkParts(container, facts, found);
   const opened = openedStore(path, container, found);
   if (opened !== undefined) {
+    found.dataShards = opened.dataShards;
     try {
       await checkOpened(container, opened, facts, found, work);
     } finally {
@@ -104,6 +105,8 @@ class Findings {
   faultCount = 0;
   readonly faults: VerifyFault[] = [];
   readonly warnings: VerifyWarning[] = [];
+  /** Once the container is open: what tells a record's shard. */
+  dataShards: number | undefined;
   readonly #path: string;
   readonly #faultsMax: number;
 
@@ -123,12 +126,27 @@ class Findings {
     this.faultCount += 1;
     if (this.room === 0) return;
     const { name: _, path: __, ...fault } = error.toJSON();
-    const prefix = `${this.#path}: `;
-    const { message } = fault;
+    const shard = fault.shard ?? this.#shardOf(fault.record);
     this.faults.push({
       ...fault,
-      message: message.startsWith(prefix) ? message.slice(prefix.length) : message,
+      ...(shard === undefined ? {} : { shard }),
+      message: this.#reason(fault),
     });
+  }
+
+  /** What the error says besides where: the fields say that. */
+  #reason({ message, file, record, osCode }: VerifyFault): string {
+    const prefix = `${this.#path}: `;
+    const said = message.startsWith(prefix) ? message.slice(prefix.length) : message;
+    const place = [file, record === undefined ? undefined : `record ${record}`, osCode];
+    const suffix = ` (${place.filter((part) => part !== undefined).join(', ')})`;
+    if (!said.endsWith(suffix)) return said;
+    return `${said.slice(0, -suffix.length)}${osCode === undefined ? '' : ` (${osCode})`}`;
+  }
+
+  #shardOf(record: VerifyFault['record']): number | undefined {
+    if (record === undefined || this.dataShards === undefined) return undefined;
+    return Number(BigInt(record) % BigInt(this.dataShards));
   }
 
   addAll(result: CheckResult): void {

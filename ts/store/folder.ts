@@ -103,7 +103,8 @@ export class OpenFile {
 const readBytesMax = 2 ** 30;
 
 /**
- * Puts a whole file into a container, in one step that replaces an older one. On the disk when it returns.
+ * Puts a whole file into a container, in one step that replaces an older one. Its bytes are on the disk
+ * before it has its name, so a power cut leaves the new file, the old one, or none.
  */
 export function replaceFile(container: Location, name: string, bytes: Uint8Array): void {
   const random = Math.random().toString(16).slice(2, 10).padEnd(8, '0');

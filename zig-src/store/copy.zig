@@ -13,7 +13,7 @@ pub fn stream(target: []u8, source: []const u8) void {
     std.debug.assert(target.len == source.len);
     if (!has_streaming) return plain(target, source);
     // Streaming stores want 16-byte aligned targets.
-    const head = @min(target.len, (16 - @intFromPtr(target.ptr) % 16) % 16);
+    const head = @min(target.len, bytesToAligned(target));
     plain(target[0..head], source[0..head]);
     const blocks = (target.len - head) / block_bytes;
     var to = target.ptr + head;
@@ -47,6 +47,11 @@ pub fn stream(target: []u8, source: []const u8) void {
     }
     const done = head + blocks * block_bytes;
     plain(target[done..], source[done..]);
+}
+
+/// Bytes before the first place in `target` that streaming stores like.
+pub fn bytesToAligned(target: []const u8) usize {
+    return (16 - @intFromPtr(target.ptr) % 16) % 16;
 }
 
 /// Makes streamed bytes visible to other threads.
