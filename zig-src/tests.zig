@@ -22,6 +22,7 @@ comptime {
     _ = @import("store/append.zig");
     _ = @import("store/gather.zig");
     _ = @import("store/verify.zig");
+    _ = @import("napi/thunk.zig");
     _ = @import("store_test.zig");
     _ = @import("capi/exports.zig");
     _ = @import("capi/header_test.zig");
