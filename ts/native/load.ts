@@ -91,8 +91,13 @@ function find(root: string): string {
 }
 
 function loadFile(file: string): unknown {
+  const loaded = { exports: {} };
   try {
-    return createRequire(file)(file);
+    // A stand-in for the addon may be JavaScript.
+    if (!file.endsWith('.node')) return createRequire(file)(file);
+    // What require() does with an addon. Bundlers rewrite a require() that they see.
+    process.dlopen(loaded, path.toNamespacedPath(file));
+    return loaded.exports;
   } catch (cause) {
     const said = cause instanceof Error ? firstLine(cause.message) : String(cause);
     throw unsupported(
