@@ -102,12 +102,10 @@ async function judgeUse({ app, tarball, targets, scratch, checks }) {
       );
     }
     for (const host of await hostsFor(target, targets, scratch)) {
+      // tryAll has said that it is only inspected.
+      if (typeof host === 'string') continue;
       for (const [how = '', other] of ways) {
         const what = `installed: ${how}`;
-        if (typeof host === 'string') {
-          checks.skip(target.name, what, host);
-          continue;
-        }
         const reason = runIn(host, path.join(app, 'program.mjs'), [how], scratch, {
           end: used,
           after: other === undefined ? [] : [other],
