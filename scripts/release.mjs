@@ -71,9 +71,15 @@ async function release(isDry, checks) {
   }
 }
 
-/** As the list of hashes names a file: from beside the tarball, or from the package. @param {string} file @param {string} folder */
+/**
+ * As the list of hashes names a file: beside the list, or in the unpacked tarball beside it.
+ *
+ * @param {string} file
+ * @param {string} folder
+ */
 function nameIn(file, folder) {
-  return path.dirname(file) === folder ? path.basename(file) : path.relative(inRoot(), file);
+  if (path.dirname(file) === folder) return path.basename(file);
+  return `package/${path.relative(inRoot(), file).replaceAll(path.sep, '/')}`;
 }
 
 /**
