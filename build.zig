@@ -6,6 +6,7 @@
 //!     zig build test         every Zig test, in Debug and in ReleaseFast
 //!     zig build test-exe     the same tests as programs in zig-out/bin, for a debugger or valgrind
 //!     zig build prebuilds    prebuilds/<platform>-<arch>/ for every row of `targets`
+//!     zig build targets      those rows as build/targets.json, for scripts/
 //!     zig build bench-limits zig-out/bin/bench-limits, what the machine can do at most: `npm run bench`
 //!     zig build fmt          formatting, checked
 //!
@@ -15,24 +16,32 @@
 
 const std = @import("std");
 
-/// One row per supported platform: `zig build prebuilds` makes exactly these files. The name of the
-/// folder and the `.glibc` tag are what node-gyp-build looks for; hosts with another libc skip a
-/// tagged file instead of crashing in it.
+/// One row per supported platform. Everything else reads them here: `zig build targets` writes them to
+/// build/targets.json, by which scripts/ examine, run and pack the files. The name of the folder and
+/// the tag of the C library in `file` are what node-gyp-build looks for; hosts with another library
+/// skip a tagged file instead of crashing in it.
 const targets = [_]Platform{
-    // Node 20 itself needs glibc 2.28 and macOS 11.
-    .{ .folder = "linux-x64", .file = "loaderx.glibc.node", .triple = "x86_64-linux-gnu.2.28", .cpu = "x86_64" },
-    .{ .folder = "linux-arm64", .file = "loaderx.glibc.node", .triple = "aarch64-linux-gnu.2.28", .cpu = "generic" },
-    .{ .folder = "darwin-arm64", .file = "loaderx.node", .triple = "aarch64-macos.11.0", .cpu = "apple_m1" },
-    .{ .folder = "win32-x64", .file = "loaderx.node", .triple = "x86_64-windows-gnu", .cpu = "x86_64" },
+    // Node 20 itself needs glibc 2.28, or macOS 11 on Apple's own processors.
+    .{ .name = "linux-x64", .folder = "linux-x64", .file = "loaderx.glibc.node", .triple = "x86_64-linux-gnu.2.28", .cpu = "x86_64" },
+    .{ .name = "linux-arm64", .folder = "linux-arm64", .file = "loaderx.glibc.node", .triple = "aarch64-linux-gnu.2.28", .cpu = "generic" },
+    .{ .name = "linux-x64-musl", .folder = "linux-x64", .file = "loaderx.musl.node", .triple = "x86_64-linux-musl", .cpu = "x86_64" },
+    .{ .name = "linux-arm64-musl", .folder = "linux-arm64", .file = "loaderx.musl.node", .triple = "aarch64-linux-musl", .cpu = "generic" },
+    .{ .name = "darwin-arm64", .folder = "darwin-arm64", .file = "loaderx.node", .triple = "aarch64-macos.11.0", .cpu = "apple_m1" },
+    .{ .name = "darwin-x64", .folder = "darwin-x64", .file = "loaderx.node", .triple = "x86_64-macos.11.0", .cpu = "x86_64" },
+    .{ .name = "win32-x64", .folder = "win32-x64", .file = "loaderx.node", .triple = "x86_64-windows-gnu", .cpu = "x86_64" },
+    .{ .name = "win32-arm64", .folder = "win32-arm64", .file = "loaderx.node", .triple = "aarch64-windows-gnu", .cpu = "generic" },
 };
 
 const Platform = struct {
+    /// What people call it: the folder, and the C library where it is not the usual one.
+    name: []const u8,
     /// `<process.platform>-<process.arch>` of Node.
     folder: []const u8,
     file: []const u8,
     /// With the oldest libc or system it must run on.
     triple: []const u8,
-    /// The least CPU it must run on: never the build machine's.
+    /// The least CPU it must run on: never the build machine's. What newer ones do faster is chosen
+    /// while running.
     cpu: []const u8,
 
     fn query(platform: Platform) std.Target.Query {
@@ -132,13 +141,19 @@ pub fn build(b: *std.Build) void {
     install.addCopyFileToSource(host.getEmittedBin(), "build/Release/loaderx.node");
     b.getInstallStep().dependOn(&install.step);
 
+    const only = b.option([]const []const u8, "only", "Of the prebuilds, those with these names; default: all") orelse &.{};
     const prebuilds = b.addUpdateSourceFiles();
     for (targets) |platform| {
+        if (only.len > 0 and !isAmong(only, platform.name)) continue;
         const library = addon(b, sources, b.resolveTargetQuery(platform.query()), .fast);
         const path = b.pathJoin(&.{ "prebuilds", platform.folder, platform.file });
         prebuilds.addCopyFileToSource(library.getEmittedBin(), path);
     }
     b.step("prebuilds", "prebuilds/<platform>-<arch>/ for every supported platform").dependOn(&prebuilds.step);
+
+    const table = b.addUpdateSourceFiles();
+    table.addBytesToSource(b.fmt("{f}\n", .{std.json.fmt(targets, .{ .whitespace = .indent_2 })}), "build/targets.json");
+    b.step("targets", "build/targets.json, the table of supported platforms").dependOn(&table.step);
 
     addTests(b, sources, target, filters, sanitizers);
 
@@ -186,6 +201,12 @@ fn addTests(
         run_all.dependOn(&run.step);
         install_all.dependOn(&b.addInstallArtifact(tests, .{}).step);
     }
+}
+
+fn isAmong(names: []const []const u8, wanted: []const u8) bool {
+    return for (names) |name| {
+        if (std.mem.eql(u8, name, wanted)) break true;
+    } else false;
 }
 
 /// Where the code comes from that is not in this repository.

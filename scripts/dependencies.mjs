@@ -8,7 +8,7 @@ import fs from 'node:fs';
 import path from 'node:path';
 import { npm, run } from './child.mjs';
 import { installFolder } from './install.mjs';
-import { entry, Failure, inRoot } from './script.mjs';
+import { entry, Failure, inRoot, shown } from './script.mjs';
 
 /** The hash of the lock file that node_modules was installed from. */
 const stampFile = '.loaderx-lock.sha256';
@@ -21,17 +21,30 @@ export function lockHash() {
 }
 
 /** Installs what package-lock.json names, unless it is there. */
-export async function ensureDependencies() {
-  const target = inRoot('node_modules');
-  const wanted = lockHash();
+export function ensureDependencies() {
+  return installLocked(inRoot(), inRoot('node_modules'));
+}
+
+/**
+ * Installs what a lock file names, unless it is there.
+ *
+ * @param {string} folder of package.json and package-lock.json
+ * @param {string} target the node_modules that shall appear
+ */
+export async function installLocked(folder, target) {
+  const wanted = createHash('sha256')
+    .update(fs.readFileSync(path.join(folder, 'package-lock.json')))
+    .digest('hex');
   await installFolder({
     target,
     isCurrent: () => readOrNull(path.join(target, stampFile)) === wanted,
     prepare: async (scratch) => {
-      process.stdout.write('installing the npm packages of package-lock.json\n');
-      for (const name of ['package.json', 'package-lock.json', '.npmrc']) {
-        fs.copyFileSync(inRoot(name), path.join(scratch, name));
+      const label = shown(path.join(folder, 'package-lock.json'));
+      process.stdout.write(`installing the npm packages of ${label}\n`);
+      for (const name of ['package.json', 'package-lock.json']) {
+        fs.copyFileSync(path.join(folder, name), path.join(scratch, name));
       }
+      fs.copyFileSync(inRoot('.npmrc'), path.join(scratch, '.npmrc'));
       const [command, ...args] = npm();
       /** @type {string[]} */
       const said = [];
@@ -50,9 +63,9 @@ export async function ensureDependencies() {
         { cwd: scratch, quiet: true, onLine: (line) => said.push(line) },
       );
       if (code !== 0) throw explainNpm(said.join('\n'));
-      const folder = path.join(scratch, 'node_modules');
-      fs.writeFileSync(path.join(folder, stampFile), wanted);
-      return folder;
+      const modules = path.join(scratch, 'node_modules');
+      fs.writeFileSync(path.join(modules, stampFile), wanted);
+      return modules;
     },
   });
 }

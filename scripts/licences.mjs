@@ -21,6 +21,8 @@ export function collectLicences(zig) {
     'libc++abi': path.join(zigLib, 'libcxxabi', 'LICENSE.TXT'),
     libunwind: path.join(zigLib, 'libunwind', 'LICENSE.TXT'),
     'mingw-w64': path.join(zigLib, 'libc', 'mingw', 'COPYING'),
+    musl: path.join(zigLib, 'libc', 'musl', 'COPYRIGHT'),
+    glibc: path.join(zigLib, 'libc', 'glibc', 'LICENSES'),
   };
   for (const name of foldedPackages) texts[name] = packageLicence(name);
 
@@ -41,8 +43,8 @@ function packageLicence(name) {
   return path.join(folder, file);
 }
 
-/** @param {string} zig */
-function zigLibFolder(zig) {
+/** Where Zig keeps the sources of what it links in. @param {string} zig */
+export function zigLibFolder(zig) {
   const folder = /\.lib_dir = "((?:[^"\\]|\\.)*)"/.exec(ask(zig, ['env']).stdout)?.[1];
   if (folder === undefined) throw new Failure('`zig env` does not say where its lib folder is');
   return path.resolve(inRoot(), folder.replaceAll('\\\\', '\\'));

@@ -23,9 +23,10 @@ import { Failure } from './script.mjs';
  * @param {'wheel' | 'sources'} how.kind
  * @param {string} how.folder an existing folder; gets a folder of its own in it
  * @param {string} how.otherwise what else would do, for the failure's advice
+ * @param {string} [how.platform] pip's name of the platform; default: this machine's
  * @returns {Buffer} the file's bytes, with one of the pin's hashes
  */
-export function fetchPackage(pin, { kind, folder, otherwise }) {
+export function fetchPackage(pin, { kind, folder, otherwise, platform }) {
   const label = `${pin.package} ${pin.packageVersion}`;
   const python = pythonWithPip(label, otherwise);
   const requirements = path.join(folder, 'requirements.txt');
@@ -37,6 +38,7 @@ export function fetchPackage(pin, { kind, folder, otherwise }) {
     ...['-m', 'pip', 'download', '--disable-pip-version-check', '--no-input'],
     ...['--retries', '2', '--timeout', '30', '--progress-bar', 'off'],
     ...['--no-deps', '--require-hashes', '--ignore-requires-python'],
+    ...(platform === undefined ? [] : ['--platform', platform]),
     ...(kind === 'wheel' ? ['--only-binary', ':all:'] : ['--no-binary', pin.package]),
     ...['--requirement', requirements, '--dest', download],
   ]);

@@ -11,9 +11,17 @@ import { Failure } from './script.mjs';
  * @property {'x64' | 'arm64' | string} machine as in `process.arch`, else the format's number
  * @property {string[]} exports the functions it shows, sorted
  * @property {string[]} libraries the files it wants beside it, sorted
+ * @property {Import[]} imports what it wants from them or from the process, sorted; not what it can do
+ *   without (weak symbols)
  * @property {string} least the oldest system it asks for: `glibc 2.28`, `macOS 11.0`, or empty
  * @property {string} [signature] Mach-O only: empty if the code signature's page hashes are right,
  *   else what is wrong; arm64 Macs load no unsigned code
+ */
+
+/**
+ * @typedef {object} Import
+ * @property {string} name
+ * @property {string} from the library it is asked of; empty: of whoever has it
  */
 
 /** @param {Buffer} file @returns {SharedLibrary} @throws {Failure} if it is none of the three */
@@ -30,7 +38,7 @@ export function readSharedLibrary(file) {
   throw new Failure('neither ELF nor Mach-O nor PE');
 }
 
-/** ELF: file header → section headers → .dynsym, .dynamic, .gnu.version_r. @param {Buffer} file */
+/** ELF: file header → section headers → .dynsym, .dynamic, .gnu.version, .gnu.version_r. @param {Buffer} file */
 function readElf(file) {
   const [elfClass, byteOrder] = [file.readUInt8(4), file.readUInt8(5)];
   const type = file.readUInt16LE(16);
@@ -51,18 +59,7 @@ function readElf(file) {
   });
   const section = (/** @type {number} */ kind) => sections.find((item) => item.type === kind);
   const stringsOf = (/** @type {{link: number}} */ item) => sections[item.link]?.start ?? 0;
-  const [dynamicKind, symbolsKind, needsKind] = [6, 11, 0x6ffffffe];
-
-  const exports = [];
-  const symbols = section(symbolsKind);
-  for (let at = symbols?.start ?? 0; symbols && at < symbols.start + symbols.bytes; at += 24) {
-    const defined = file.readUInt16LE(at + 6) !== 0;
-    const isGlobal = file.readUInt8(at + 4) >>> 4 !== 0;
-    const isShown = (file.readUInt8(at + 5) & 3) === 0;
-    if (defined && isGlobal && isShown) {
-      exports.push(string(file, stringsOf(symbols) + file.readUInt32LE(at)));
-    }
-  }
+  const [dynamicKind, symbolsKind, needsKind, versionsKind] = [6, 11, 0x6ffffffe, 0x6fffffff];
 
   const libraries = [];
   const dynamic = section(dynamicKind);
@@ -73,21 +70,47 @@ function readElf(file) {
     if (tag === end) break;
   }
 
-  /** @type {string[]} */
+  /** @type {{name: string, from: string, index: number}[]} */
   const versions = [];
   const needs = section(needsKind);
   let needAt = needs?.start ?? 0;
   for (let left = needs?.info ?? 0; needs && left > 0; left -= 1) {
+    const from = string(file, stringsOf(needs) + file.readUInt32LE(needAt + 4));
     let versionAt = needAt + file.readUInt32LE(needAt + 8);
     for (let count = file.readUInt16LE(needAt + 2); count > 0; count -= 1) {
-      versions.push(string(file, stringsOf(needs) + file.readUInt32LE(versionAt + 8)));
+      const name = string(file, stringsOf(needs) + file.readUInt32LE(versionAt + 8));
+      versions.push({ name, from, index: file.readUInt16LE(versionAt + 6) });
       versionAt += file.readUInt32LE(versionAt + 12);
     }
     needAt += file.readUInt32LE(needAt + 12);
   }
+
+  const exports = [];
+  /** @type {Import[]} */
+  const imports = [];
+  const symbols = section(symbolsKind);
+  const versionOf = section(versionsKind);
+  const symbolCount = symbols === undefined ? 0 : Math.floor(symbols.bytes / 24);
+  for (let index = 0; symbols && index < symbolCount; index += 1) {
+    const at = symbols.start + index * 24;
+    const isDefined = file.readUInt16LE(at + 6) !== 0;
+    const [local, global] = [0, 1];
+    const binding = file.readUInt8(at + 4) >>> 4;
+    const isShown = (file.readUInt8(at + 5) & 3) === 0;
+    if (isDefined ? binding === local || !isShown : binding !== global) continue;
+    const name = string(file, stringsOf(symbols) + file.readUInt32LE(at));
+    if (isDefined) {
+      exports.push(name);
+    } else {
+      const version = versionOf && file.readUInt16LE(versionOf.start + index * 2) & 0x7fff;
+      const from = versions.find((candidate) => candidate.index === version)?.from ?? '';
+      imports.push({ name, from });
+    }
+  }
+
   const glibc = versions
-    .filter((version) => version.startsWith('GLIBC_'))
-    .map((version) => version.slice('GLIBC_'.length))
+    .filter(({ name }) => name.startsWith('GLIBC_'))
+    .map(({ name }) => name.slice('GLIBC_'.length))
     .sort(compareVersions)
     .at(-1);
 
@@ -96,6 +119,7 @@ function readElf(file) {
     machine: machineName(file.readUInt16LE(18), { 62: 'x64', 183: 'arm64' }),
     exports,
     libraries,
+    imports,
     least: glibc === undefined ? '' : `glibc ${glibc}`,
   });
 }
@@ -110,6 +134,8 @@ function readMachO(file) {
   const exports = [];
   /** @type {string[]} */
   const libraries = [];
+  /** @type {{name: string, library: number}[]} */
+  const wanted = [];
   let least = '';
   let signature = 'there is no code signature';
   let at = headerBytes;
@@ -123,8 +149,12 @@ function readMachO(file) {
         const kind = file.readUInt8(symbol + 4);
         const [isDebug, isPrivate] = [(kind & 0xe0) !== 0, (kind & 0x10) !== 0];
         const [isDefined, isExternal] = [(kind & 0x0e) !== 0, (kind & 0x01) !== 0];
-        if (isDebug || isPrivate || !isDefined || !isExternal) continue;
-        exports.push(string(file, stringsAt + file.readUInt32LE(symbol)).replace(/^_/, ''));
+        if (isDebug || isPrivate || !isExternal) continue;
+        const name = string(file, stringsAt + file.readUInt32LE(symbol)).replace(/^_/, '');
+        const description = file.readUInt16LE(symbol + 6);
+        const isWeak = (description & 0x40) !== 0;
+        if (isDefined) exports.push(name);
+        else if (!isWeak) wanted.push({ name, library: description >>> 8 });
       }
     } else if (command === libraryCommand) {
       libraries.push(string(file, at + file.readUInt32LE(at + 8)));
@@ -137,7 +167,12 @@ function readMachO(file) {
     at += file.readUInt32LE(at + 4);
   }
   const machine = machineName(file.readUInt32LE(4), { 16777223: 'x64', 16777228: 'arm64' });
-  return { ...library({ format: 'Mach-O', machine, exports, libraries, least }), signature };
+  // Libraries are counted from 1, in the order of their commands; other numbers mean "any".
+  const imports = wanted.map(({ name, library }) => ({ name, from: libraries[library - 1] ?? '' }));
+  return {
+    ...library({ format: 'Mach-O', machine, exports, libraries, imports, least }),
+    signature,
+  };
 }
 
 /**
@@ -212,18 +247,34 @@ function readPe(file) {
     }
   }
   const libraries = [];
+  /** @type {Import[]} */
+  const imports = [];
   if (directory(1) !== 0) {
     for (let at = place(directory(1)); file.readUInt32LE(at + 12) !== 0; at += 20) {
-      libraries.push(string(file, place(file.readUInt32LE(at + 12))));
+      const from = string(file, place(file.readUInt32LE(at + 12)));
+      libraries.push(from);
+      for (let slot = place(file.readUInt32LE(at)); offset(file, slot) !== 0; slot += 8) {
+        const isOrdinal = file.readUInt32LE(slot + 4) >>> 31 === 1;
+        const name = isOrdinal
+          ? `#${file.readUInt16LE(slot)}`
+          : string(file, place(file.readUInt32LE(slot)) + 2);
+        imports.push({ name, from });
+      }
     }
   }
   const machine = machineName(file.readUInt16LE(coff), { 34404: 'x64', 43620: 'arm64' });
-  return library({ format: 'PE', machine, exports, libraries, least: '' });
+  return library({ format: 'PE', machine, exports, libraries, imports, least: '' });
 }
 
 /** @param {Omit<SharedLibrary, 'signature'>} found @returns {SharedLibrary} */
 function library(found) {
-  return { ...found, exports: found.exports.sort(), libraries: found.libraries.sort() };
+  const byName = (/** @type {Import} */ a, /** @type {Import} */ b) => (a.name < b.name ? -1 : 1);
+  return {
+    ...found,
+    exports: found.exports.sort(),
+    libraries: found.libraries.sort(),
+    imports: found.imports.sort(byName),
+  };
 }
 
 /** A 64-bit file offset; none here comes near 2^53. @param {Buffer} file @param {number} at */

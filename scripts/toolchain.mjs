@@ -15,13 +15,14 @@ import { depsFolder, entry, Failure, inRoot, shown } from './script.mjs';
 /** @typedef {import('./python-package.mjs').Pin} Pin */
 
 /**
- * @typedef {object} NodePin a Node of another platform, as an npm package
+ * @typedef {object} NodePin a Node to try the addon in, as an npm package
+ * @property {string} version
  * @property {string} package
  * @property {string} program
  * @property {string} integrity
  */
 
-/** @type {{zig: Pin, zstd: Pin, node: {version: string, platforms: Record<string, NodePin>}}} */
+/** @type {{zig: Pin, zstd: Pin, muslNode: Pin, node: Record<string, NodePin[]>}} */
 export const pins = JSON.parse(fs.readFileSync(inRoot('scripts', 'toolchain.lock.json'), 'utf8'));
 
 const zigFile = process.platform === 'win32' ? 'zig.exe' : 'zig';

@@ -24,6 +24,7 @@ comptime {
     _ = @import("store/gather.zig");
     _ = @import("store/residence.zig");
     _ = @import("store/verify.zig");
+    _ = @import("napi/thunk.zig");
     _ = @import("store_test.zig");
     _ = @import("capi/exports.zig");
     _ = @import("capi/header_test.zig");

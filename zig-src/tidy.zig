@@ -55,7 +55,8 @@ const rooms = [_]Room{
     room("capi/exports.zig", &.{ "std", "builtin", "fault.zig", "buffer.zig", "pad.zig", "executor.zig", "topology.zig", "sampler.zig", "dict.zig", "store.zig" }),
     room("root.zig", &.{ "std", "capi/exports.zig" }),
     // Outside the door: sees the header, not the core.
-    room("napi/win_napi.zig", &.{ "std", "builtin", "node_api_def" }),
+    room("napi/thunk.zig", &.{ "std", "builtin" }),
+    room("napi/win_napi.zig", &.{ "std", "builtin", "napi/thunk.zig", "node_api_def" }),
 };
 
 /// C and C++: `#include` of everything but the C++ standard library, whose headers have no suffix.

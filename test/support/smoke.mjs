@@ -4,9 +4,10 @@
 //     node smoke.mjs ADDON.node SCRATCH-FOLDER
 //
 // It reads containers of the Python package (smoke-golden.json, bytes as text), writes one container
-// per codec and reads it back, and loads the addon in a worker that ends. The last line is
-// `smoke: N checks passed`; anything else, and an exit code other than 0, is a failure. Plain
-// JavaScript without packages: it also runs in Nodes under qemu and wine.
+// per codec and reads it back, loads the addon in workers of which one is ended amid its gathers, and
+// leaves with gathers in flight. The last line is `smoke: N checks passed`; anything else, and an exit
+// code other than 0, is a failure. Plain JavaScript without packages: it also runs in Nodes under
+// qemu and wine.
 import assert from 'node:assert/strict';
 import { createHash } from 'node:crypto';
 import fs from 'node:fs';
@@ -33,6 +34,9 @@ if (isMainThread) {
       console.log(`ok ${name}`);
     });
     console.log(`smoke: ${count} checks passed`);
+    // Nothing after this may fail: the process ends while lanes read, with this very exit code.
+    startGathers(load(addonFile), path.resolve(scratch, 'written-zstd'));
+    process.exit(0);
   } catch (error) {
     console.log(`FAILED: ${error instanceof Error ? error.stack : error}`);
     process.exitCode = 1;
@@ -40,12 +44,33 @@ if (isMainThread) {
 } else {
   const { addonFile, container, ids, recordBytes } = workerData;
   const native = load(addonFile);
+  const { parentPort } = await import('node:worker_threads');
+  if (ids === undefined) {
+    startGathers(native, container);
+    parentPort?.postMessage('reading');
+    await new Promise(() => setInterval(() => {}, 1000));
+  }
   const store = native.storeOpen(container);
   const target = new Uint8Array(ids.length * recordBytes);
   await native.gatherFixed(store, ids, recordBytes, target, undefined, false);
   native.closeSync(store);
-  const { parentPort } = await import('node:worker_threads');
   parentPort?.postMessage(target);
+}
+
+/**
+ * Starts more gathers than lanes can have done by the next line.
+ *
+ * @param {Native} native
+ * @param {string} container 64 records of 300 bytes
+ */
+function startGathers(native, container) {
+  const [recordBytes, idCount] = [300, 20_000];
+  const store = native.storeOpen(container);
+  const ids = BigUint64Array.from({ length: idCount }, (_, index) => BigInt(index % 64));
+  const gathers = Array.from({ length: 40 }, () =>
+    native.gatherFixed(store, ids, recordBytes, new Uint8Array(idCount * recordBytes), undefined),
+  );
+  return { store, gathers };
 }
 
 /**
@@ -99,6 +124,13 @@ async function prove(native, addonFile, scratch, passed) {
   assert.deepEqual(seen, picked(records, ids, recordBytes));
   await worker.terminate();
   passed('a worker that read and ended');
+
+  const reader = new Worker(new URL(import.meta.url), { workerData: { addonFile, container } });
+  await new Promise((resolve, reject) => {
+    reader.once('message', resolve).once('error', reject);
+  });
+  assert.equal(await reader.terminate(), 1);
+  passed('a worker that was ended amid its gathers');
 
   const sampler = native.samplerCreate(10n, 4n, 7n, 0, 24);
   const drawn = new BigUint64Array(native.samplerBatch(sampler));

@@ -3,8 +3,8 @@
 //! On the other systems they are left undefined and the dynamic linker finds them in the process
 //! that loads the addon. A Windows DLL must name the file it imports from, and that file is not
 //! known: `node.exe` may be renamed, or be Electron, or export nothing because Node lives in
-//! `libnode.dll`. So nothing is imported. Each function is a one-instruction jump through a table,
-//! and `DllMain` fills the table from whichever host is there before any code of the addon runs:
+//! `libnode.dll`. So nothing is imported. Each function is a jump through a table (thunk.zig), and
+//! `DllMain` fills the table from whichever host is there before any code of the addon runs:
 //!
 //!     shim: call napi_create_object ──> napi_create_object: jmp *table[17] ──> host's function
 //!
@@ -13,11 +13,11 @@
 
 const std = @import("std");
 const builtin = @import("builtin");
+const thunk = @import("thunk.zig");
 const windows = std.os.windows;
 
 comptime {
     if (builtin.os.tag != .windows) @compileError("win_napi.zig is for Windows targets");
-    if (builtin.cpu.arch != .x86_64) @compileError("the jumps below are x86-64 instructions");
 }
 
 /// Every Node-API function, in the order of `node_api.def`.
@@ -41,13 +41,9 @@ export var loaderx_napi_table: [names.len]*const anyopaque = @splat(@ptrCast(&mi
 comptime {
     @setEvalBranchQuota(200_000);
     var text: []const u8 = ".text\n";
-    for (names, 0..) |name, index| text = text ++ std.fmt.comptimePrint(
-        \\.globl {s}
-        \\.p2align 4
-        \\{s}:
-        \\  jmpq *loaderx_napi_table+{d}(%rip)
-        \\
-    , .{ name, name, index * @sizeOf(*const anyopaque) });
+    for (names, 0..) |name, index| {
+        text = text ++ thunk.source(builtin.cpu.arch, name, "loaderx_napi_table", index);
+    }
     asm (text);
 }
 
