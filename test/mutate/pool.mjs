@@ -38,6 +38,8 @@ import { makeSeeds } from './seeds.mjs';
  * @property {number} childBytesMax most memory a child had, resident
  * @property {number} growthBytesMax most address space that 16 mutants added to a warm child, beside
  *   what their schemas declare
+ * @property {number} beyondBytesMax most that one allocation of a call was larger than the call's
+ *   results; 0 where nothing counts
  * @property {number} seconds
  * @property {readonly Finding[]} findings
  */
@@ -48,6 +50,7 @@ import { makeSeeds } from './seeds.mjs';
  * @property {string} run the seed of the run
  * @property {number} children at one time
  * @property {Environment | null} python for the reference reader; null: nothing is compared
+ * @property {string | null} [watcher] the library that watches memory; null: allocations are not counted
  * @property {Readonly<Record<string, string>>} [env] added to the children's
  * @property {(done: number) => void} [onProgress]
  */
@@ -58,7 +61,7 @@ const answerFile = fileURLToPath(new URL('../reference/answer.py', import.meta.u
 /** Mutants of one child; a new process now and then keeps one's leftovers from another's way. */
 const perChild = 25_000;
 /** Without a step for this long, a child hangs. The machine may be busy: its processor time decides before. */
-const hangCpuMs = 2000;
+const hangCpuMs = 1000;
 const hangWallMs = 60_000;
 const findingsMax = 50;
 
@@ -71,6 +74,7 @@ export async function runMutants({
   run,
   children,
   python,
+  watcher = null,
   env = {},
   onProgress = () => {},
 }) {
@@ -97,7 +101,11 @@ export async function runMutants({
     if (from >= until || tally.findings.length >= findingsMax) return;
     fs.rmSync(place, { recursive: true, force: true });
     fs.mkdirSync(place);
-    const child = new Child({ run, from, until, folder: place }, env, (line) => {
+    const watched =
+      watcher === null
+        ? {}
+        : { LD_PRELOAD: watcher, LOADERX_ALLOCATIONS: path.join(place, 'allocations') };
+    const child = new Child({ run, from, until, folder: place }, { ...watched, ...env }, (line) => {
       tally.take(line);
       done += 1;
       if (done % 5000 === 0) onProgress(done);
@@ -105,6 +113,7 @@ export async function runMutants({
     const { at, told, fault, memory } = await child.ended;
     tally.childBytesMax = Math.max(tally.childBytesMax, memory.maxRss);
     tally.growthBytesMax = Math.max(tally.growthBytesMax, memory.growthMax);
+    tally.beyondBytesMax = Math.max(tally.beyondBytesMax, memory.beyondMax);
     if (fault === undefined) return;
     const { seed, edits } = mutantOf(seeds, run, at);
     tally.find(at, seed.name, edits, fault);
@@ -122,7 +131,7 @@ export async function runMutants({
   return tally.report((performance.now() - startMs) / 1000);
 }
 
-/** What a child says of itself at its end, in bytes. @typedef {{maxRss: number, growthMax: number}} Memory */
+/** What a child says of itself at its end, in bytes. @typedef {{maxRss: number, growthMax: number, beyondMax: number}} Memory */
 
 /** One process that opens mutants. */
 class Child {
@@ -133,7 +142,7 @@ class Child {
    */
   ended;
   /** @type {Memory} */
-  #memory = { maxRss: 0, growthMax: 0 };
+  #memory = { maxRss: 0, growthMax: 0, beyondMax: 0 };
   /** The first mutant whose line did not come yet. */
   #told;
 
@@ -301,6 +310,7 @@ class Tally {
   untold = 0;
   childBytesMax = 0;
   growthBytesMax = 0;
+  beyondBytesMax = 0;
   /** @type {Map<string, number>} */
   refusals = new Map();
   /** @type {Finding[]} */
@@ -365,10 +375,10 @@ class Tally {
   /** @param {number} seconds @returns {Report} */
   report(seconds) {
     const { mutants, opened, records, recordsRefused, refusals } = this;
-    const { compared, untold, childBytesMax, growthBytesMax, findings } = this;
+    const { compared, untold, childBytesMax, growthBytesMax, beyondBytesMax, findings } = this;
     return {
       ...{ mutants, opened, records, recordsRefused, refusals, seconds },
-      ...{ compared, untold, childBytesMax, growthBytesMax, findings },
+      ...{ compared, untold, childBytesMax, growthBytesMax, beyondBytesMax, findings },
     };
   }
 }
