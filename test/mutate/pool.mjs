@@ -51,6 +51,8 @@ import { makeSeeds } from './seeds.mjs';
  * @property {number} children at one time
  * @property {Environment | null} python for the reference reader; null: nothing is compared
  * @property {string | null} [watcher] the library that watches memory; null: allocations are not counted
+ * @property {number} [hangCpuMs] processor time of one mutant that is a hang
+ * @property {boolean} [watchesGrowth] address space is looked at; not where a sanitizer takes much of it
  * @property {Readonly<Record<string, string>>} [env] added to the children's
  * @property {(done: number) => void} [onProgress]
  */
@@ -61,7 +63,7 @@ const answerFile = fileURLToPath(new URL('../reference/answer.py', import.meta.u
 /** Mutants of one child; a new process now and then keeps one's leftovers from another's way. */
 const perChild = 25_000;
 /** Without a step for this long, a child hangs. The machine may be busy: its processor time decides before. */
-const hangCpuMs = 1000;
+const hangCpuMsUsual = 1000;
 const hangWallMs = 60_000;
 const findingsMax = 50;
 
@@ -76,6 +78,8 @@ export async function runMutants({
   python,
   watcher = null,
   env = {},
+  hangCpuMs = hangCpuMsUsual,
+  watchesGrowth = true,
   onProgress = () => {},
 }) {
   const folder = fs.mkdtempSync(path.join(os.tmpdir(), 'loaderx-mutate-'));
@@ -105,11 +109,16 @@ export async function runMutants({
       watcher === null
         ? {}
         : { LD_PRELOAD: watcher, LOADERX_ALLOCATIONS: path.join(place, 'allocations') };
-    const child = new Child({ run, from, until, folder: place }, { ...watched, ...env }, (line) => {
-      tally.take(line);
-      done += 1;
-      if (done % 5000 === 0) onProgress(done);
-    });
+    const child = new Child(
+      { run, from, until, folder: place, watchesGrowth },
+      { ...watched, ...env },
+      hangCpuMs,
+      (line) => {
+        tally.take(line);
+        done += 1;
+        if (done % 5000 === 0) onProgress(done);
+      },
+    );
     const { at, told, fault, memory } = await child.ended;
     tally.childBytesMax = Math.max(tally.childBytesMax, memory.maxRss);
     tally.growthBytesMax = Math.max(tally.growthBytesMax, memory.growthMax);
@@ -147,11 +156,12 @@ class Child {
   #told;
 
   /**
-   * @param {{run: string, from: number, until: number, folder: string}} task
+   * @param {{run: string, from: number, until: number, folder: string, watchesGrowth: boolean}} task
    * @param {Readonly<Record<string, string>>} extraEnv
+   * @param {number} hangCpuMs
    * @param {(line: readonly [number, string, Edit[], Outcome, string[]]) => void} onLine
    */
-  constructor(task, extraEnv, onLine) {
+  constructor(task, extraEnv, hangCpuMs, onLine) {
     this.#told = task.from;
     const progress = path.join(task.folder, 'progress');
     const { NODE_OPTIONS: _, ...env } = process.env;
@@ -174,7 +184,7 @@ class Child {
       this.#told = line[0] + 1;
       onLine(/** @type {any} */ (line));
     });
-    const watch = new Watch(child.pid ?? 0, progress);
+    const watch = new Watch(child.pid ?? 0, progress, hangCpuMs);
     const timer = setInterval(() => {
       if (watch.hangs()) child.kill('SIGKILL');
     }, 250);
@@ -202,8 +212,9 @@ class Watch {
   #sinceMs = performance.now();
   #sinceCpuMs = 0;
 
-  /** @param {number} pid @param {string} file */
-  constructor(pid, file) {
+  /** @param {number} pid @param {string} file @param {number} hangCpuMs */
+  constructor(pid, file, hangCpuMs) {
+    this.hangCpuMs = hangCpuMs;
     this.pid = pid;
     this.file = file;
   }
@@ -220,7 +231,7 @@ class Watch {
     // Before the first mutant a child starts Node and writes its containers.
     if (index < 0) return false;
     this.isHanging =
-      cpuMs - this.#sinceCpuMs > hangCpuMs || performance.now() - this.#sinceMs > hangWallMs;
+      cpuMs - this.#sinceCpuMs > this.hangCpuMs || performance.now() - this.#sinceMs > hangWallMs;
     return this.isHanging;
   }
 
