@@ -184,7 +184,7 @@ async function fuzzOne(target, program, minutes, keeps) {
       ...{ AFL_NO_UI: '1', AFL_QUIET: '1', AFL_NO_AFFINITY: '1', AFL_SKIP_CPUFREQ: '1' },
       ...{ AFL_I_DONT_CARE_ABOUT_MISSING_CRASHES: '1', AFL_NO_WARN_INSTABILITY: '1' },
       // A busy machine is no reason to take an input for a hang.
-      AFL_HANG_TMOUT: '5000',
+      AFL_HANG_TMOUT: '30000',
     };
     const code = await run('afl-fuzz', args, { env, quiet: true });
     const place = path.join(output, 'default');
@@ -201,7 +201,7 @@ async function fuzzOne(target, program, minutes, keeps) {
         `${crashes.length} crashes, ${hangs.length} hangs\n`,
     );
     saveFindings(target, [...crashes, ...hangs]);
-    if (keeps) await keep(target, command, path.join(place, 'queue'), work);
+    if (keeps) await keep(target, command, path.join(place, 'queue'));
     return single(crashes.length + hangs.length === 0 && Number(stats.get('execs_done')) > 0);
   } finally {
     fs.rmSync(work, { recursive: true, force: true });
@@ -230,23 +230,56 @@ function saveFindings(target, inputs) {
   }
 }
 
-/** The fewest inputs that reach all that the queue reaches. @param {string} target @param {readonly string[]} command @param {string} queue @param {string} work */
-async function keep(target, command, queue, work) {
-  const corpus = await import('../test/fuzz/corpus.mjs');
-  const few = path.join(work, 'few');
-  const args = ['-i', queue, '-o', few, '-m', 'none', '-t', '20000', '--', ...command];
+/**
+ * Writes the corpus: few inputs, small ones first, that pass together through everything that the whole
+ * queue passes through.
+ *
+ * @param {string} target
+ * @param {readonly string[]} command
+ * @param {string} queue
+ */
+async function keep(target, command, queue) {
+  // Not below /dev: what afl-showmap writes to there must be a device.
+  const traces = fs.mkdtempSync(path.join(os.tmpdir(), 'loaderx-fuzz-traces-'));
+  try {
+    const few = await fewest(queue, traces, command);
+    const corpus = await import('../test/fuzz/corpus.mjs');
+    corpus.writeCorpus(target, few);
+    process.stdout.write(`  ${shown(corpus.corpusFile(target))}: ${few.length} inputs\n`);
+  } finally {
+    fs.rmSync(traces, { recursive: true, force: true });
+  }
+}
+
+/** @param {string} queue @param {string} traces @param {readonly string[]} command @returns {Promise<Buffer[]>} */
+async function fewest(queue, traces, command) {
   /** @type {string[]} */
   const lines = [];
-  const code = await run('afl-cmin', args, {
-    // It refuses to work below /tmp, where a checkout may well be.
-    env: { ...driverEnv, AFL_ALLOW_TMP: '1' },
+  const args = ['-q', '-i', queue, '-o', traces, '-m', 'none', '-t', '20000', '--', ...command];
+  const code = await run('afl-showmap', args, {
+    env: driverEnv,
     quiet: true,
     onLine: (line) => lines.push(line),
   });
-  if (code !== 0) throw new Failure('afl-cmin failed', lines.slice(-20).join('\n'));
-  const kept = corpus.readInputs(few).sort((a, b) => a.length - b.length);
-  corpus.writeCorpus(target, kept.slice(0, keptMax));
-  process.stdout.write(`  ${shown(corpus.corpusFile(target))}: ${kept.length} inputs\n`);
+  const names = fs.readdirSync(traces).filter((name) => name.startsWith('id:'));
+  if (code !== 0 || names.length === 0) {
+    throw new Failure('afl-showmap failed', lines.slice(-20).join('\n'));
+  }
+  const inputs = names
+    .map((name) => ({
+      input: fs.readFileSync(path.join(queue, name)),
+      // A line is a place and how often it was passed, in AFL++'s classes.
+      passed: fs.readFileSync(path.join(traces, name), 'utf8').split('\n').filter(Boolean),
+    }))
+    .sort((a, b) => a.input.length - b.input.length);
+  /** @type {Set<string>} */
+  const reached = new Set();
+  const kept = inputs.filter(({ passed }) => {
+    const before = reached.size;
+    for (const place of passed) reached.add(place);
+    return reached.size > before;
+  });
+  return kept.slice(0, keptMax).map(({ input }) => input);
 }
 
 // ---- the schema ----

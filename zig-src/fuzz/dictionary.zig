@@ -91,7 +91,7 @@ fn write(gpa: Allocator, dict_bytes: u16, input: []const u8) !void {
 
 fn train(gpa: Allocator, dict_bytes: u16, input: []const u8) !void {
     if (input.len < 1) return;
-    const count = @min(input[0], input.len - 1);
+    const count: usize = @min(input[0], input.len - 1);
     var sizes: [255]u64 = undefined;
     var total: usize = 0;
     for (sizes[0..count], input[1..][0..count]) |*size, byte| {
