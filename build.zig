@@ -8,6 +8,10 @@
 //!     zig build prebuilds    prebuilds/<platform>-<arch>/ for every row of `targets`
 //!     zig build targets      those rows as build/targets.json, for scripts/
 //!     zig build bench-limits zig-out/bin/bench-limits, what the machine can do at most: `npm run bench`
+//!     zig build allocations  zig-out/lib/liballocations.so, which watches memory: `npm run mutate`
+//!     zig build core         zig-out/lib/libzrecord.a, the core alone, checks on: `npm run sanitize`
+//!     zig build teardown     zig-out/bin/teardown, a C program over the core: `npm run sanitize`
+//!     zig build fuzz-core    zig-out/lib/libloaderx-fuzz.a, what fuzzers call: `npm run fuzz`
 //!     zig build fmt          formatting, checked
 //!
 //!     zig-src/root.zig ─┐
@@ -157,6 +161,8 @@ pub fn build(b: *std.Build) void {
 
     addTests(b, sources, target, filters, sanitizers);
 
+    addNativeTools(b, sources, target, sanitizers);
+
     const limits = b.addInstallArtifact(benchLimits(b, sources, target), .{});
     b.step("bench-limits", "The benchmark's limits, with the addon's zstd").dependOn(&limits.step);
 
@@ -190,6 +196,10 @@ fn addTests(
             .valgrind = if (sanitizers.valgrind) true else null,
         });
         module.linkLibrary(zstd);
+        for ([_][]const u8{ "page", "gather", "dictionary" }) |name| {
+            const corpus = b.path(b.fmt("test/fuzz/corpus/{s}.txt", .{name}));
+            module.addAnonymousImport(b.fmt("corpus-{s}", .{name}), .{ .root_source_file = corpus });
+        }
         const tests = b.addTest(.{
             .name = b.fmt("zig-{t}", .{optimize}),
             .root_module = module,
@@ -207,6 +217,51 @@ fn isAmong(names: []const []const u8, wanted: []const u8) bool {
     return for (names) |name| {
         if (std.mem.eql(u8, name, wanted)) break true;
     } else false;
+}
+
+/// What looks at the core from outside: none of it is in the package.
+fn addNativeTools(b: *std.Build, sources: Sources, target: std.Build.ResolvedTarget, sanitizers: Sanitizers) void {
+    const allocations = b.addLibrary(.{
+        .name = "allocations",
+        .linkage = .dynamic,
+        .root_module = b.createModule(.{ .target = target, .optimize = .fast, .link_libc = true, .sanitize_c = .off }),
+    });
+    allocations.root_module.addCSourceFile(.{ .file = b.path("test/native/allocations.c"), .flags = &.{ "-std=c11", "-Wall", "-Wextra" } });
+    b.step("allocations", "A library that watches memory").dependOn(&b.addInstallArtifact(allocations, .{}).step);
+
+    const core = checkedLibrary(b, "zrecord", b.path("zig-src/root.zig"), target, sanitizers);
+    b.step("core", "The core alone, with its checks").dependOn(&b.addInstallArtifact(core, .{}).step);
+
+    const harness = b.createModule(.{ .target = target, .optimize = .debug, .link_libc = true });
+    harness.addCSourceFile(.{ .file = b.path("test/native/teardown.c"), .flags = &.{ "-std=c11", "-Wall", "-Wextra" } });
+    harness.addIncludePath(b.path("zig-src/capi"));
+    harness.linkLibrary(core);
+    harness.linkLibrary(zstdLibrary(b, sources, target, .{}));
+    const teardown = b.addExecutable(.{ .name = "teardown", .root_module = harness });
+    b.step("teardown", "Stores opened, used and closed in odd orders").dependOn(&b.addInstallArtifact(teardown, .{}).step);
+
+    const fuzz = checkedLibrary(b, "loaderx-fuzz", b.path("zig-src/fuzz.zig"), target, .{});
+    // For the run-time part of AFL++, which is linked with the driver.
+    fuzz.sanitize_coverage_trace_pc_guard = true;
+    b.step("fuzz-core", "What fuzzers call, with coverage").dependOn(&b.addInstallArtifact(fuzz, .{}).step);
+}
+
+/// The core for a C linker other than Zig's, optimised, with every safety check.
+fn checkedLibrary(b: *std.Build, name: []const u8, root: std.Build.LazyPath, target: std.Build.ResolvedTarget, sanitizers: Sanitizers) *std.Build.Step.Compile {
+    const library = b.addLibrary(.{
+        .name = name,
+        .linkage = .static,
+        .root_module = b.createModule(.{
+            .root_source_file = root,
+            .target = target,
+            .optimize = .safe,
+            .link_libc = true,
+            .pic = true,
+            .valgrind = if (sanitizers.valgrind) true else null,
+        }),
+    });
+    library.bundle_compiler_rt = true;
+    return library;
 }
 
 /// Where the code comes from that is not in this repository.

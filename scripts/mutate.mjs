@@ -12,6 +12,7 @@ import fs from 'node:fs';
 import os from 'node:os';
 import path from 'node:path';
 import { bootstrap, build } from './build.mjs';
+import { ask } from './child.mjs';
 import {
   ensurePythonEnvironment,
   findPython,
@@ -19,6 +20,7 @@ import {
 } from './python-environment.mjs';
 import { entry, explain, Failure, inRoot } from './script.mjs';
 import { closingLine, exitCode, single } from './tally.mjs';
+import { ensureZig } from './toolchain.mjs';
 
 /** @typedef {import('./python-environment.mjs').Environment} Environment */
 /** @typedef {import('../test/mutate/pool.mjs').Report} Report */
@@ -47,6 +49,16 @@ export function referencePythonAtHand() {
   if (installed !== null) return installed;
   const python = findPython([3, 8]);
   return python === null ? null : { python, env: {} };
+}
+
+/** The library that says how large allocations are, built. Null: not on this system. @returns {Promise<string | null>} */
+export async function memoryWatcher() {
+  const hasGlibc = 'glibcVersionRuntime' in /** @type {any} */ (process.report.getReport()).header;
+  if (process.platform !== 'linux' || !hasGlibc) return null;
+  const args = ['build', 'allocations', '--color', 'off'];
+  const { ok, output } = ask(await ensureZig(), args);
+  if (!ok) throw new Failure('test/native/allocations.c does not build', output);
+  return inRoot('zig-out', 'lib', 'liballocations.so');
 }
 
 const usage = 'npm run mutate -- [--count N] [--seed S] [--children N] [--only INDEX]';
@@ -80,6 +92,7 @@ export function described(report) {
     ...[...refusals].sort().map(([what, count]) => `  ${what}: ${count}`),
     `  ${report.compared} outcomes equal the reference's or are shown below, ${report.untold} it could not tell`,
     `  most memory of a child: ${mebibytes(report.childBytesMax)}; most that 16 mutants added: ${mebibytes(report.growthBytesMax)}`,
+    `  most that one allocation was larger than what was asked for: ${report.beyondBytesMax} bytes`,
     `  ${findings.length} findings`,
   ];
   for (const { index, what, base, edits } of findings.slice(0, 20)) {
@@ -117,10 +130,11 @@ async function mutate(args) {
   }
   const { runMutants } = await import('../test/mutate/pool.mjs');
   const python = referencePython();
+  const watcher = await memoryWatcher();
   process.stdout.write(`seed ${seed}, ${count} mutants, ${children} at a time\n`);
   if (python === null) process.stdout.write('there is no Python: nothing is compared\n');
   const report = await runMutants({
-    ...{ count, run: seed, children, python },
+    ...{ count, run: seed, children, python, watcher },
     onProgress: (done) => process.stdout.write(`${done} of ${count}\n`),
   });
   process.stdout.write(`${described(report)}\nseed ${seed}\n`);

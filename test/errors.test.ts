@@ -116,6 +116,11 @@ t.test('all of them survive JSON', async (t) => {
 });
 
 t.test('show is short, and never throws', async (t) => {
+  // A dtype of a stored schema is shown so; nothing in it may reach a terminal as a command.
+  const signs = '\u0007\u001b]0;x\u007f\u009b2J\u202eabc\u2066';
+  // biome-ignore lint/suspicious/noControlCharactersInRegex: it is they that are looked for.
+  t.notMatch(show(signs), /[\u0000-\u001f\u007f-\u009f\u202a-\u202e\u2066-\u2069]/);
+  t.equal(JSON.parse(show(signs)), signs, 'it is still readable');
   const cases: readonly (readonly [unknown, string])[] = [
     ['a', '"a"'],
     [-0, '-0'],

@@ -136,6 +136,22 @@ t.test('paths that are no container', async (t) => {
   t.equal(observed.open === 'accepts' ? '' : observed.error.osCode, 'ENOTDIR');
 });
 
+t.test(
+  'names of stray files are shown without what a terminal obeys',
+  { skip: process.platform === 'win32' ? 'there are no such names there' : false },
+  async (t) => {
+    const bases = await makeBases(scratch.folder());
+    const place = path.join(scratch.folder(), 'store');
+    writeFiles(place, bases.get('base_dense_raw') as Files);
+    const name = Buffer.from('data_\u001b]0;taken\u0007\n\u202e.zr');
+    writeFileSync(Buffer.concat([Buffer.from(`${place}/`), name, Buffer.from([0xff])]), '');
+    const observed = await observe(place);
+    const message = observed.open === 'accepts' ? '' : observed.error.message;
+    t.equal(observed.open, 'MALFORMED');
+    t.match(message, /the folder holds data_\\x1b\]0;taken\\x07\\x0a\\xe2\\x80\\xae\.zr\\xff, /);
+  },
+);
+
 // ---- the shared fixtures ----
 
 interface Manifest {

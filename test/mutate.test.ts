@@ -2,16 +2,17 @@
 // processes, and held against the reference reader where there is a Python.
 import { fileURLToPath } from 'node:url';
 import t from 'tap';
-import { described, referencePythonAtHand } from '../scripts/mutate.mjs';
+import { described, memoryWatcher, referencePythonAtHand } from '../scripts/mutate.mjs';
 import { runMutants } from './mutate/pool.mjs';
 
 const seed = process.env.LOADERX_SEED ?? String(Math.floor(Math.random() * 2 ** 32));
 t.comment(`seed ${seed}: LOADERX_SEED=${seed} makes the same mutants again`);
 const python = referencePythonAtHand();
+const watcher = await memoryWatcher();
 
 t.test('mutants of intact containers', async (t) => {
   const count = 20_000;
-  const report = await runMutants({ count, run: seed, children: 2, python });
+  const report = await runMutants({ count, run: seed, children: 2, python, watcher });
   t.comment(described(report));
   t.equal(report.mutants, count, 'every mutant was opened');
   t.same(report.findings, [], 'no signal, no hang, no error outside the family, no difference');
@@ -20,6 +21,8 @@ t.test('mutants of intact containers', async (t) => {
   t.ok(report.opened < count * 0.8, 'many do not');
   t.ok(report.recordsRefused > count * 0.2, 'of those that open, many records are refused');
   t.ok(report.childBytesMax < 256 * 2 ** 20, 'memory of a child');
+  t.ok(report.beyondBytesMax < 2 ** 20, 'no allocation far over what was asked for');
+  t.ok(watcher === null || report.beyondBytesMax > 0, 'allocations were counted');
 });
 
 t.test('the reference reader judged all of it', async (t) => {
@@ -49,6 +52,18 @@ t.test('the harness finds what is there to be found', async (t) => {
     const report = await runMutants({ count, run: '1', children: 1, python: null, env });
     t.match(report.findings[0]?.what, what, fault);
     // The 300th open: containers are opened once each, and by nobody else.
+    if (fault === 'hungry') {
+      const watched = await runMutants({
+        count,
+        run: '1',
+        children: 1,
+        python: null,
+        watcher,
+        env,
+      });
+      const what = /^asked for \d+ bytes more at once than the \d+ declared$/;
+      t.equal(what.test(watched.findings[0]?.what ?? ''), watcher !== null, 'one allocation');
+    }
     if (fault !== 'hungry')
       t.equal(report.findings[0]?.index, 299, `${fault}: the mutant's number`);
     t.equal(report.mutants, count - (fault === 'signal' || fault === 'hang' ? 1 : 0), 'the others');

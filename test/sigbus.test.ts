@@ -65,6 +65,23 @@ t.test('files are cut while gathers run', { skip: onWindows }, async (t) => {
   t.equal(Object.keys(ends).length, 2, 'both came');
 });
 
+t.test('noise is written into the files while gathers run', { skip: onWindows }, async (t) => {
+  const gathers = process.env.LOADERX_FULL === '1' ? 50_000 : 500;
+  const args = [scratch.folder(), String(gathers)];
+  const ends = (await answerOf(t, 'overwriting', args)) as Record<string, number>;
+  t.comment(JSON.stringify(ends));
+  const known = ['right', 'other data', 'CODEC', 'MALFORMED'];
+  t.strictSame(
+    Object.keys(ends).filter((end) => !known.includes(end)),
+    [],
+    'records or typed errors, and the process lives',
+  );
+  t.equal(
+    Object.values(ends).reduce((sum, count) => sum + count, 0),
+    3 * gathers,
+  );
+});
+
 t.test('a container that is removed is read on', { skip: onWindows }, async (t) => {
   t.strictSame(await answerOf(t, 'truncation', ['unlinked', folder]), ['right', 'right']);
 });

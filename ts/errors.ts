@@ -275,8 +275,8 @@ export function show(value: unknown): string {
   switch (typeof value) {
     case 'string':
       return value.length <= shownCharsMax
-        ? JSON.stringify(value)
-        : `${JSON.stringify(value.slice(0, shownCharsMax))}… (${value.length} characters)`;
+        ? quoted(value)
+        : `${quoted(value.slice(0, shownCharsMax))}… (${value.length} characters)`;
     case 'number':
       return Object.is(value, -0) ? '-0' : String(value);
     case 'bigint':
@@ -290,6 +290,14 @@ export function show(value: unknown): string {
     default:
       return String(value);
   }
+}
+
+/** As JSON does it, and without what JSON leaves and terminals obey: more controls, and turns of direction. */
+function quoted(text: string): string {
+  return JSON.stringify(text).replace(
+    /[\u007f-\u009f\u200e\u200f\u202a-\u202e\u2066-\u2069]/g,
+    (sign) => `\\u${sign.charCodeAt(0).toString(16).padStart(4, '0')}`,
+  );
 }
 
 function showObject(value: object): string {

@@ -528,7 +528,8 @@ fn bornAlive(io: Io, parent: Io.Dir, sibling: []const u8, fault: *Fault) Error!?
         discardFiles(io, parent, folder, sibling, meta, &.{});
         folder.close(io);
         return switch (err) {
-            error.FileLocksUnsupported => fault.fail(error.Unsupported, .meta, "this file system has no locks, which a build needs; build elsewhere and move the result", .{}),
+            // The second is what ENOLCK has become: a network file system without a lock service says that.
+            error.FileLocksUnsupported, error.SystemResources => fault.fail(error.Unsupported, .meta, "this file system has no locks, which a build needs; build elsewhere and move the result", .{}),
             else => fault.failOs(err, .meta, "locking meta.zr"),
         };
     };
@@ -682,7 +683,8 @@ fn refuseStrayData(io: Io, folder: Io.Dir, shard_count: u32, fault: *Fault) Erro
     while (entries.next(io) catch |err| return fault.failOs(err, .folder, "listing the folder")) |entry| {
         if (!std.mem.startsWith(u8, entry.name, volume_module.data_prefix)) continue;
         if (isDataName(entry.name, shard_count)) continue;
-        return fault.fail(error.Malformed, .folder, "the folder holds {s}, which does not belong to {d} shards", .{ entry.name, shard_count });
+        // A name may hold what moves a terminal's cursor, and need not be text at all.
+        return fault.fail(error.Malformed, .folder, "the folder holds {f}, which does not belong to {d} shards", .{ std.ascii.hexEscape(entry.name, .lower), shard_count });
     }
 }
 

@@ -737,6 +737,35 @@ test "an error at every call to the disk: typed, named, nothing half built opens
     }
 }
 
+test "a file system without locks: readers read, a build is refused and leaves nothing" {
+    var fixture: Fixture = undefined;
+    try fixture.init();
+    defer fixture.deinit();
+    var source: [10 * 100]u8 = undefined;
+    fill(&source, 17);
+    const build = try fixture.create("store", .zstd, 2);
+    try build.append(.{ .bytes = &source, .ends = null, .record_bytes = 100, .count = 10 }, &fixture.fault);
+    try build.publish(false, &.{}, &fixture.fault);
+    build.close();
+    var disk: faulty_io.Disk = undefined;
+    disk.init(testing.io);
+    var context = fixture.context();
+    context.io = disk.io();
+    var path_buffer: [512]u8 = undefined;
+    for ([_]Io.File.LockError{ error.FileLocksUnsupported, error.SystemResources }) |lock_error| {
+        disk.lock_error = lock_error;
+        const reader = try Store.open(context, fixture.path(&path_buffer, "store"), &fixture.fault);
+        defer reader.close();
+        var target: [10 * 100]u8 = undefined;
+        try reader.gatherFixed(&.{ 0, 1, 2, 3, 4, 5, 6, 7, 8, 9 }, 100, &target, null, &fixture.fault);
+        try testing.expectEqualSlices(u8, &source, &target);
+        const refused = Store.create(context, .{ .path = fixture.path(&path_buffer, "another"), .codec = .raw, .data_shards = 1, .schema = "s" }, &fixture.fault);
+        try testing.expectError(error.Unsupported, refused);
+        try testing.expect(fixture.fault.message().len > 0);
+        try expectEntryCount(&fixture, 1);
+    }
+}
+
 test "no memory at any allocation: typed, nothing leaks, nothing opens" {
     var fixture: Fixture = undefined;
     try fixture.init();

@@ -28,5 +28,6 @@ comptime {
     _ = @import("store_test.zig");
     _ = @import("capi/exports.zig");
     _ = @import("capi/header_test.zig");
+    _ = @import("fuzz/replay_test.zig");
     _ = @import("tidy.zig");
 }

@@ -32,6 +32,8 @@ const { errorCodes } = await import(new URL('../../dist/errors.js', import.meta.
 const codes = new Set(errorCodes);
 /** A mutant may take this long; one takes a fifth of a millisecond. */
 const msMax = 1000;
+/** Any one allocation of a call may be this much larger than what the call is asked for. */
+const beyondBytesMax = 2 ** 20;
 /** Address space that a few mutants may add to a warm process beside what their records declare. */
 const growthBytesMax = 64 * 2 ** 20;
 
@@ -39,6 +41,45 @@ const growthBytesMax = 64 * 2 ** 20;
 let complaints = [];
 /** What the last mutants declare for a gather of all records, at most. */
 let declaredBytes = 0;
+
+/** The largest single allocation, where a library counts it (test/native/allocations.c). */
+class Allocations {
+  beyondMax = 0;
+  #room = Buffer.alloc(8);
+  #zero = Buffer.alloc(8);
+  /** @type {number | undefined} */
+  #file;
+
+  /** @param {string | undefined} file */
+  constructor(file) {
+    if (file !== undefined) this.#file = fs.openSync(file, 'r+');
+  }
+
+  /**
+   * Runs `call`, whose results take `declaredBytes`, and complains when it asked for more at once.
+   *
+   * @template T
+   * @param {number} declaredBytes
+   * @param {() => T} call
+   * @returns {T}
+   */
+  during(declaredBytes, call) {
+    if (this.#file === undefined) return call();
+    fs.writeSync(this.#file, this.#zero, 0, 8, 0);
+    try {
+      return call();
+    } finally {
+      fs.readSync(this.#file, this.#room, 0, 8, 0);
+      const beyond = Number(this.#room.readBigUInt64LE()) - declaredBytes;
+      this.beyondMax = Math.max(this.beyondMax, beyond);
+      if (beyond > beyondBytesMax) {
+        complaints.push(
+          `asked for ${beyond} bytes more at once than the ${declaredBytes} declared`,
+        );
+      }
+    }
+  }
+}
 
 /** The code of a refusal; a complaint about an error that is not of the family. @param {unknown} error @param {string} place @returns {string} */
 function codeOf(error, place) {
@@ -64,24 +105,25 @@ async function outcomeOf(place, files, index) {
   /** @type {DenseReader | RaggedReader} */
   let reader;
   try {
-    reader = loaderx.open(place);
+    reader = allocations.during(0, () => loaderx.open(place));
   } catch (error) {
     return [codeOf(error, place), []];
   }
   const { kind, dtype, length } = reader;
   const stored = reader.dialect === '2.8' ? dtype : (dtypeOf(dtype).numpy ?? dtype);
   const shape = reader.kind === 'dense' ? reader.itemShape : reader.ndim;
-  declaredBytes = Math.max(declaredBytes, declaredBy(reader, bytesOf(files, 'meta.zr')));
+  const sizes = sizesOf(reader, bytesOf(files, 'meta.zr'));
+  declaredBytes = Math.max(declaredBytes, readings * sum(sizes));
   /** @type {string[]} */
   const records = [];
   for (let id = 0; id < length; id += 1) {
     try {
-      records.push(hashOf(reader.record(id)));
+      records.push(hashOf(allocations.during(sizes[id] ?? 0, () => reader.record(id))));
     } catch (error) {
       records.push(codeOf(error, place));
     }
   }
-  await gatherAll(reader, records, index);
+  await gatherAll(reader, records, sizes, index);
   await reader.close();
   return [[kind, stored, shape, length], records];
 }
@@ -91,15 +133,20 @@ async function outcomeOf(place, files, index) {
  *
  * @param {DenseReader | RaggedReader} reader
  * @param {readonly string[]} records
+ * @param {readonly number[]} sizes
  * @param {number} index
  */
-async function gatherAll(reader, records, index) {
+async function gatherAll(reader, records, sizes, index) {
   const all = records.map((_, id) => id);
   const readable = all.filter((id) => (records[id] ?? '').length === 16);
   const lists = readable.length === all.length ? [[...all].reverse().concat(all)] : [all, readable];
   for (const ids of lists) {
     try {
-      const batch = index % 4 === 0 ? await reader.gather(ids) : reader.gatherSync(ids);
+      const declared = sum(ids.map((id) => sizes[id] ?? 0));
+      const batch =
+        index % 4 === 0
+          ? await reader.gather(ids)
+          : allocations.during(declared, () => reader.gatherSync(ids));
       checkBatch(batch, ids, records);
       // Into the same memory once more, in another order.
       if (reader.kind === 'ragged' && 'values' in batch) {
@@ -142,23 +189,28 @@ function hashesOf(batch, count) {
   );
 }
 
+/** Every record is read alone, and then all of them twice, before anything is collected. */
+const readings = 4;
+
 /**
- * Bytes that reading every record alone, and then all of them twice, may ask for before anything is
- * collected: what the schema says of one, or what the locations say of all.
+ * Bytes of each record by what the container declares: the schema says it of all, or each location of
+ * its own.
  *
  * @param {DenseReader | RaggedReader} reader
  * @param {Buffer} meta
  */
-function declaredBy(reader, meta) {
+function sizesOf(reader, meta) {
   const { itemBytes } = dtypeOf(reader.dtype);
-  let bytes = 0;
-  for (let id = 0; id < reader.length; id += 1) {
-    bytes +=
-      reader.kind === 'dense'
-        ? reader.itemShape.reduce((product, size) => product * size, itemBytes)
-        : readLocation(meta, id).logical;
-  }
-  return 4 * bytes;
+  return Array.from({ length: reader.length }, (_, id) =>
+    reader.kind === 'dense'
+      ? reader.itemShape.reduce((product, size) => product * size, itemBytes)
+      : readLocation(meta, id).logical,
+  );
+}
+
+/** @param {readonly number[]} numbers */
+function sum(numbers) {
+  return numbers.reduce((total, number) => total + number, 0);
 }
 
 /** Highest address space so far, in bytes; 0 where the system does not tell. */
@@ -176,8 +228,9 @@ async function watchAgain(place, files, index) {
   if (user + system > msMax * 1000) complaints.push(`takes ${(user + system) / 1000} ms`);
 }
 
-/** @type {{run: string, from: number, until: number, folder: string, progress: string}} */
+/** @type {{run: string, from: number, until: number, folder: string, progress: string, watchesGrowth: boolean}} */
 const task = JSON.parse(process.argv[2] ?? '{}');
+const allocations = new Allocations(process.env.LOADERX_ALLOCATIONS);
 const seeds = await makeSeeds(loaderx, path.join(task.folder, 'seeds'));
 const places = new Map(
   seeds.map((seed) => {
@@ -211,7 +264,7 @@ for (let index = task.from; index < task.until; index += 1) {
     const growth = index > task.from + 500 ? Math.max(0, now - peak - declaredBytes) : 0;
     declaredBytes = 0;
     growthMax = Math.max(growthMax, growth);
-    if (growth > growthBytesMax) {
+    if (task.watchesGrowth && growth > growthBytesMax) {
       complaints.push(`address space grew by ${growth} bytes within 16 mutants`);
     }
     peak = Math.max(peak, now);
@@ -225,4 +278,5 @@ for (let index = task.from; index < task.until; index += 1) {
 }
 process.stdout.write(lines);
 const maxRss = process.resourceUsage().maxRSS * 1024;
-process.stdout.write(`${JSON.stringify({ maxRss, growthMax })}\n`);
+const { beyondMax } = allocations;
+process.stdout.write(`${JSON.stringify({ maxRss, growthMax, beyondMax })}\n`);

@@ -38,6 +38,8 @@ import { makeSeeds } from './seeds.mjs';
  * @property {number} childBytesMax most memory a child had, resident
  * @property {number} growthBytesMax most address space that 16 mutants added to a warm child, beside
  *   what their schemas declare
+ * @property {number} beyondBytesMax most that one allocation of a call was larger than the call's
+ *   results; 0 where nothing counts
  * @property {number} seconds
  * @property {readonly Finding[]} findings
  */
@@ -48,6 +50,9 @@ import { makeSeeds } from './seeds.mjs';
  * @property {string} run the seed of the run
  * @property {number} children at one time
  * @property {Environment | null} python for the reference reader; null: nothing is compared
+ * @property {string | null} [watcher] the library that watches memory; null: allocations are not counted
+ * @property {number} [hangCpuMs] processor time of one mutant that is a hang
+ * @property {boolean} [watchesGrowth] address space is looked at; not where a sanitizer takes much of it
  * @property {Readonly<Record<string, string>>} [env] added to the children's
  * @property {(done: number) => void} [onProgress]
  */
@@ -58,7 +63,7 @@ const answerFile = fileURLToPath(new URL('../reference/answer.py', import.meta.u
 /** Mutants of one child; a new process now and then keeps one's leftovers from another's way. */
 const perChild = 25_000;
 /** Without a step for this long, a child hangs. The machine may be busy: its processor time decides before. */
-const hangCpuMs = 2000;
+const hangCpuMsUsual = 1000;
 const hangWallMs = 60_000;
 const findingsMax = 50;
 
@@ -71,7 +76,10 @@ export async function runMutants({
   run,
   children,
   python,
+  watcher = null,
   env = {},
+  hangCpuMs = hangCpuMsUsual,
+  watchesGrowth = true,
   onProgress = () => {},
 }) {
   const folder = fs.mkdtempSync(path.join(os.tmpdir(), 'loaderx-mutate-'));
@@ -97,14 +105,24 @@ export async function runMutants({
     if (from >= until || tally.findings.length >= findingsMax) return;
     fs.rmSync(place, { recursive: true, force: true });
     fs.mkdirSync(place);
-    const child = new Child({ run, from, until, folder: place }, env, (line) => {
-      tally.take(line);
-      done += 1;
-      if (done % 5000 === 0) onProgress(done);
-    });
+    const watched =
+      watcher === null
+        ? {}
+        : { LD_PRELOAD: watcher, LOADERX_ALLOCATIONS: path.join(place, 'allocations') };
+    const child = new Child(
+      { run, from, until, folder: place, watchesGrowth },
+      { ...watched, ...env },
+      hangCpuMs,
+      (line) => {
+        tally.take(line);
+        done += 1;
+        if (done % 5000 === 0) onProgress(done);
+      },
+    );
     const { at, told, fault, memory } = await child.ended;
     tally.childBytesMax = Math.max(tally.childBytesMax, memory.maxRss);
     tally.growthBytesMax = Math.max(tally.growthBytesMax, memory.growthMax);
+    tally.beyondBytesMax = Math.max(tally.beyondBytesMax, memory.beyondMax);
     if (fault === undefined) return;
     const { seed, edits } = mutantOf(seeds, run, at);
     tally.find(at, seed.name, edits, fault);
@@ -122,7 +140,7 @@ export async function runMutants({
   return tally.report((performance.now() - startMs) / 1000);
 }
 
-/** What a child says of itself at its end, in bytes. @typedef {{maxRss: number, growthMax: number}} Memory */
+/** What a child says of itself at its end, in bytes. @typedef {{maxRss: number, growthMax: number, beyondMax: number}} Memory */
 
 /** One process that opens mutants. */
 class Child {
@@ -133,16 +151,17 @@ class Child {
    */
   ended;
   /** @type {Memory} */
-  #memory = { maxRss: 0, growthMax: 0 };
+  #memory = { maxRss: 0, growthMax: 0, beyondMax: 0 };
   /** The first mutant whose line did not come yet. */
   #told;
 
   /**
-   * @param {{run: string, from: number, until: number, folder: string}} task
+   * @param {{run: string, from: number, until: number, folder: string, watchesGrowth: boolean}} task
    * @param {Readonly<Record<string, string>>} extraEnv
+   * @param {number} hangCpuMs
    * @param {(line: readonly [number, string, Edit[], Outcome, string[]]) => void} onLine
    */
-  constructor(task, extraEnv, onLine) {
+  constructor(task, extraEnv, hangCpuMs, onLine) {
     this.#told = task.from;
     const progress = path.join(task.folder, 'progress');
     const { NODE_OPTIONS: _, ...env } = process.env;
@@ -165,7 +184,7 @@ class Child {
       this.#told = line[0] + 1;
       onLine(/** @type {any} */ (line));
     });
-    const watch = new Watch(child.pid ?? 0, progress);
+    const watch = new Watch(child.pid ?? 0, progress, hangCpuMs);
     const timer = setInterval(() => {
       if (watch.hangs()) child.kill('SIGKILL');
     }, 250);
@@ -193,8 +212,9 @@ class Watch {
   #sinceMs = performance.now();
   #sinceCpuMs = 0;
 
-  /** @param {number} pid @param {string} file */
-  constructor(pid, file) {
+  /** @param {number} pid @param {string} file @param {number} hangCpuMs */
+  constructor(pid, file, hangCpuMs) {
+    this.hangCpuMs = hangCpuMs;
     this.pid = pid;
     this.file = file;
   }
@@ -211,7 +231,7 @@ class Watch {
     // Before the first mutant a child starts Node and writes its containers.
     if (index < 0) return false;
     this.isHanging =
-      cpuMs - this.#sinceCpuMs > hangCpuMs || performance.now() - this.#sinceMs > hangWallMs;
+      cpuMs - this.#sinceCpuMs > this.hangCpuMs || performance.now() - this.#sinceMs > hangWallMs;
     return this.isHanging;
   }
 
@@ -301,6 +321,7 @@ class Tally {
   untold = 0;
   childBytesMax = 0;
   growthBytesMax = 0;
+  beyondBytesMax = 0;
   /** @type {Map<string, number>} */
   refusals = new Map();
   /** @type {Finding[]} */
@@ -365,10 +386,10 @@ class Tally {
   /** @param {number} seconds @returns {Report} */
   report(seconds) {
     const { mutants, opened, records, recordsRefused, refusals } = this;
-    const { compared, untold, childBytesMax, growthBytesMax, findings } = this;
+    const { compared, untold, childBytesMax, growthBytesMax, beyondBytesMax, findings } = this;
     return {
       ...{ mutants, opened, records, recordsRefused, refusals, seconds },
-      ...{ compared, untold, childBytesMax, growthBytesMax, findings },
+      ...{ compared, untold, childBytesMax, growthBytesMax, beyondBytesMax, findings },
     };
   }
 }

@@ -39,7 +39,7 @@ export function startChild(
   options: ChildOptions = {},
 ): Child {
   const file = fileURLToPath(new URL(`./${name}.mjs`, import.meta.url));
-  const { prefix = [], nodeArgs = [], timeoutMs = 60_000 } = options;
+  const { prefix = [], nodeArgs = [], timeoutMs = 280_000 } = options;
   const [command = '', ...rest] = [...prefix, process.execPath, ...nodeArgs, file, ...args];
   const startMs = performance.now();
   const child = spawn(command, rest, { stdio: 'pipe', env: environment(options.env) });

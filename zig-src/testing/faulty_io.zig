@@ -27,6 +27,8 @@ pub const Disk = struct {
     fail_at: u64 = std.math.maxInt(u64),
     fault: Fault = .none,
     lasting: bool = false,
+    /// What every attempt to lock says: a file system without locks.
+    lock_error: ?File.LockError = null,
 
     /// One disk at a time: the vtable's functions find it here, as their userdata is the inner one's.
     var current: *Disk = undefined;
@@ -136,6 +138,7 @@ pub const Disk = struct {
         return current.inner.vtable.fileSetLength(userdata, file, bytes);
     }
     fn tryLock(userdata: ?*anyopaque, file: File, lock: File.Lock) File.LockError!bool {
+        if (current.lock_error) |err| return err;
         if (current.strike(File.LockError)) |err| return err;
         return current.inner.vtable.fileTryLock(userdata, file, lock);
     }
