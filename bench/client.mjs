@@ -5,6 +5,7 @@ import { spawn } from 'node:child_process';
 import fs from 'node:fs';
 import { createInterface } from 'node:readline';
 import { root } from '../scripts/script.mjs';
+import { ticksPerSecond, treeSeconds } from './processes.mjs';
 
 /** A request that takes longer has hung. */
 const answerMsMax = 20 * 60_000;
@@ -80,6 +81,11 @@ export class Backend {
     }
   }
 
+  /** Undefined when it could not be started. */
+  get pid() {
+    return this.#child.pid;
+  }
+
   /** Lets it end by itself; ends it when it does not. */
   async end() {
     const timer = setTimeout(() => this.#child.kill('SIGKILL'), endMsMax);
@@ -120,12 +126,9 @@ function shortened(text) {
   return (lines[0]?.startsWith('Traceback') ? lines.at(-1) : lines[0]) ?? text;
 }
 
-/** Ticks of /proc in a second: the kernel shows 100 whatever it uses itself. */
-const ticksPerSecond = 100;
-
 /**
  * Seconds that all processors were busy, stolen time included, and those of this process and of the
- * child with the processes that it has waited for. Null where there is no /proc.
+ * child with all processes below it. Null where there is no /proc.
  *
  * @param {number | undefined} pid
  */
@@ -139,11 +142,6 @@ function processorSeconds(pid) {
         .split(/\s+/)
         .slice(1)
         .map(Number) ?? [];
-    const fields = fs
-      .readFileSync(`/proc/${pid}/stat`, 'utf8')
-      .replace(/^.*\) /s, '')
-      .split(' ');
-    const child = fields.slice(11, 15).reduce((sum, ticks) => sum + Number(ticks), 0);
     const { user: ownUser, system: ownSystem } = process.cpuUsage();
     const busy = [user, nice, system, irq, softirq, steal].reduce(
       (sum, each) => (sum ?? 0) + (each ?? 0),
@@ -151,7 +149,7 @@ function processorSeconds(pid) {
     );
     return {
       busy: (busy ?? 0) / ticksPerSecond,
-      own: child / ticksPerSecond + (ownUser + ownSystem) / 1e6,
+      own: (pid === undefined ? 0 : treeSeconds(pid)) + (ownUser + ownSystem) / 1e6,
     };
   } catch {
     return null;

@@ -15,8 +15,9 @@
 //     --docs           write docs/benchmarks.md, which otherwise only a full run does
 import fs from 'node:fs';
 import path from 'node:path';
-import { entry, Failure, inRoot, shown } from '../scripts/script.mjs';
+import { entry, Failure, shown } from '../scripts/script.mjs';
 import { entries, quick, workloads } from './catalogue.mjs';
+import { writeDocs } from './docs.mjs';
 import { ensureEnvironments } from './environment.mjs';
 import { measureExtras } from './extras.mjs';
 import { machineLimits, machineTable } from './machine.mjs';
@@ -194,26 +195,7 @@ function conclude(result, intoDocs) {
   const of = (/** @type {string} */ verdict) =>
     reached.filter((goal) => goal.verdict === verdict).length;
   say(`goals: ${of('yes')} reached, ${of('NO')} not reached, ${of('not measured')} not measured`);
-  if (intoDocs) writeDocs(markdown(result));
-}
-
-const [begin, end] = ['<!-- bench:begin -->', '<!-- bench:end -->'];
-
-/** @param {string} text */
-function writeDocs(text) {
-  const file = inRoot('docs', 'benchmarks.md');
-  const page = fs.existsSync(file)
-    ? fs.readFileSync(file, 'utf8')
-    : `# Benchmarks\n\n${begin}\n${end}\n`;
-  const [from, to] = [page.indexOf(begin), page.indexOf(end)];
-  if (from < 0 || to < from) {
-    throw new Failure(
-      `${shown(file)} has no place for tables`,
-      `It must have ${begin} and ${end}.`,
-    );
-  }
-  fs.writeFileSync(file, `${page.slice(0, from + begin.length)}\n\n${text}\n\n${page.slice(to)}`);
-  say(`tables written into ${shown(file)}`);
+  if (intoDocs) writeDocs('bench', markdown(result));
 }
 
 /**

@@ -19,7 +19,7 @@ import { inBench, limitsProgram } from './paths.mjs';
 
 /**
  * @typedef {object} Environments
- * @property {Record<'peers' | 'loaderx-2.4' | 'loaderx-2.8', Python>} python
+ * @property {Record<'peers' | 'loaders' | 'loaderx-2.4' | 'loaderx-2.8', Python>} python
  * @property {string | null} nodeMissing why there are no npm peers
  * @property {boolean} hasGcc gcc's build of the limits is there
  */
@@ -38,6 +38,7 @@ export async function ensureEnvironments(isWanted) {
   return {
     python: {
       peers: isWanted('peers') ? peersPython() : unwanted,
+      loaders: isWanted('loaders') ? loadersPython() : unwanted,
       'loaderx-2.4': isWanted('loaderx-2.4')
         ? attempt(() => environmentOf(generations['2.4']))
         : unwanted,
@@ -62,9 +63,19 @@ function attempt(make) {
 
 /** The Python of the peers, and of prepare.mjs. */
 export function peersPython() {
+  return pythonOf('python', inRoot('bench', 'requirements.txt'));
+}
+
+/** The Python of the loader bench: Numba must be where loaderx is. */
+function loadersPython() {
+  return pythonOf('python-loaders', inRoot('bench', 'loader', 'requirements.txt'));
+}
+
+/** @param {string} name of its folder @param {string} requirements a file: NumPy, and then what is installed one by one */
+function pythonOf(name, requirements) {
   return attempt(() => {
     const lines = fs
-      .readFileSync(inRoot('bench', 'requirements.txt'), 'utf8')
+      .readFileSync(requirements, 'utf8')
       .split('\n')
       .filter((line) => line !== '' && !line.startsWith('#'));
     const isBase = (/** @type {string} */ line) => line.startsWith('numpy');
@@ -72,22 +83,22 @@ export function peersPython() {
     const base = inBench('numpy.txt');
     fs.writeFileSync(base, `${lines.filter(isBase).join('\n')}\n`);
     const environment = ensurePythonEnvironment({
-      name: 'python',
+      name,
       parent: inBench(),
       versionMin: [3, 10],
       pinned: base,
       probe: 'import numpy',
     });
     if (environment !== null) {
-      for (const line of lines) if (!isBase(line)) installPython(environment, line, base);
+      for (const line of lines) if (!isBase(line)) installPython(name, environment, line, base);
     }
     return environment;
   });
 }
 
-/** What is missing shows when its backend is asked about itself. @param {Environment} environment @param {string} line @param {string} base */
-function installPython({ python, env }, line, base) {
-  const stamp = inBench('python', `installed-${line}`);
+/** What is missing shows when its backend is asked about itself. @param {string} name @param {Environment} environment @param {string} line @param {string} base */
+function installPython(name, { python, env }, line, base) {
+  const stamp = inBench(name, `installed-${line}`);
   if (fs.existsSync(stamp)) return;
   process.stdout.write(`installing ${line}\n`);
   const target = env.PYTHONPATH === undefined ? [] : ['--target', env.PYTHONPATH];

@@ -7,7 +7,7 @@ import { inRoot } from '../scripts/script.mjs';
 /** @type {typeof import('../ts/index.js')} */
 const loaderx = await import(pathToFileURL(inRoot('dist', 'index.js')).href);
 
-export const { Dense, digest, open, Ragged, Sampler, trainDict, verify } = loaderx;
+export const { DataLoader, Dense, digest, open, Ragged, Sampler, trainDict, verify } = loaderx;
 
 /** `ndarray` for a dtype that is known only at run time. */
 export const ndarray =

@@ -148,7 +148,7 @@ export function markdown(result) {
 }
 
 /** @param {readonly Goal[]} list */
-function goalTable(list) {
+export function goalTable(list) {
   return table(
     ['goal', 'against', 'wanted', 'reached', 'median call', '', 'note'],
     list.map((goal) => [
