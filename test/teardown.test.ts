@@ -9,6 +9,8 @@ const scratch = new Scratch(t);
 const isFull = process.env.LOADERX_FULL === '1';
 const processCount = isFull ? 200 : 5;
 const workerCount = isFull ? 200 : 40;
+// The figure is for a machine with nothing else to do; the short form only tells a hang.
+const limitMs = isFull ? 2000 : 30_000;
 const at = scratch.fresh();
 
 t.before(async () => {
@@ -39,7 +41,7 @@ for (const [how, end] of workerEndings) {
       wrong: number;
     };
     t.strictSame(ends, { [end]: workerCount }, 'the right exit code, each time');
-    t.ok(slowestMs < 2000, `each within 2 s (${Math.round(slowestMs)} ms)`);
+    t.ok(slowestMs < limitMs, `each within ${limitMs / 1000} s (${Math.round(slowestMs)} ms)`);
     t.equal(wrong, 0, 'the main thread gathers after that');
   });
 }
@@ -108,6 +110,9 @@ for (const [what, args, end] of cases) {
   t.test(`${processCount} processes that end by ${what}, with work in flight`, async (t) => {
     const { ends, slowestMs } = await endings(args);
     t.strictSame(ends, { [end]: processCount });
-    t.ok(slowestMs < 2000, `each within 2 s from where it wanted to (${Math.round(slowestMs)} ms)`);
+    t.ok(
+      slowestMs < limitMs,
+      `each within ${limitMs / 1000} s from where it wanted to (${Math.round(slowestMs)} ms)`,
+    );
   });
 }

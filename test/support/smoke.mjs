@@ -68,7 +68,14 @@ function startGathers(native, container) {
   const store = native.storeOpen(container);
   const ids = BigUint64Array.from({ length: idCount }, (_, index) => BigInt(index % 64));
   const gathers = Array.from({ length: 40 }, () =>
-    native.gatherFixed(store, ids, recordBytes, new Uint8Array(idCount * recordBytes), undefined),
+    native.gatherFixed(
+      store,
+      ids,
+      recordBytes,
+      new Uint8Array(idCount * recordBytes),
+      undefined,
+      false,
+    ),
   );
   return { store, gathers };
 }
