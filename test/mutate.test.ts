@@ -70,7 +70,7 @@ t.test('the harness finds what is there to be found', async (t) => {
   }
   if (python === null) return;
   const env = { LOADERX_ADDON: addon, LOADERX_FAULT: 'wrong' };
-  const report = await runMutants({ count: 340, run: '1', children: 1, python, env });
+  const report = await runMutants({ count: 1200, run: '1', children: 1, python, env });
   const differs = /^record \d+: ours [\da-f]{16}, the reference's [\da-f]{16}$/;
   t.ok(
     report.findings.some(({ what }) => differs.test(what)),

@@ -80,17 +80,19 @@ pub const Residence = struct {
 
     /// Waits for a survey that runs, at most a slice; one that is queued will find itself cancelled.
     pub fn deinit(residence: *Residence) void {
-        while (true) {
-            residence.acquire();
-            defer residence.release();
-            const survey = residence.survey orelse return;
-            survey.stopped.store(true, .monotonic);
-            if (survey.state.cmpxchgStrong(.queued, .cancelled, .acq_rel, .acquire) == null) {
-                residence.survey = null;
-                return;
-            }
-            std.Thread.yield() catch {};
-        }
+        // The lock is free while this thread gives way: a survey wants it to end.
+        while (residence.isSurveying()) std.Thread.yield() catch {};
+    }
+
+    /// Tells the survey to stop. False: there is none any more.
+    fn isSurveying(residence: *Residence) bool {
+        residence.acquire();
+        defer residence.release();
+        const survey = residence.survey orelse return false;
+        survey.stopped.store(true, .monotonic);
+        if (survey.state.cmpxchgStrong(.queued, .cancelled, .acq_rel, .acquire) != null) return true;
+        residence.survey = null;
+        return false;
     }
 
     fn acquire(residence: *Residence) void {
