@@ -1,5 +1,6 @@
 // Publication: a container is at its path complete, or nothing is there. Killed builds, failing disks,
 // competing processes, descriptors, names. Numbers in brackets are those of the list of known faults.
+
 import { spawnSync } from 'node:child_process';
 import {
   existsSync,
@@ -21,6 +22,7 @@ import t, { type Test } from 'tap';
 import { Dense, type DenseReader, type DenseWriter, ndarray, open, Ragged } from '../ts/index.js';
 import { Random } from './interop/random.mjs';
 import { type Child, inParallel, runChild, startChild } from './support/child.js';
+import { isFull } from './support/limits.js';
 import { codeOf, failureOf, outcomeOf, outcomeOfError } from './support/outcome.js';
 import { itemOf } from './support/package.mjs';
 import { beside, Scratch } from './support/scratch.js';
@@ -29,7 +31,6 @@ const scratch = new Scratch(t);
 const seed = process.env.LOADERX_SEED ?? String(Math.floor(Math.random() * 2 ** 32));
 t.comment(`seed ${seed}: LOADERX_SEED=${seed} makes the same random cases again`);
 /** The larger numbers of the list of known faults. */
-const isFull = process.env.LOADERX_FULL === '1';
 
 const onLinux = process.platform === 'linux';
 const linuxOnly = { skip: onLinux ? false : 'only where /proc is' };
