@@ -81,7 +81,10 @@ const rooms: readonly (readonly [string, readonly string[]])[] = [
     ],
   ],
   ['store/dense-views', ['dtype', 'ndarray', 'store/memory']],
-  ['store/pad', ['dtype', 'errors', 'native/load', 'store/capability', 'store/fields']],
+  [
+    'store/pad',
+    ['dtype', 'errors', 'native/load', 'store/capability', 'store/fields', 'store/ids'],
+  ],
   [
     'store/ragged-pack',
     ['dtype', 'errors', 'ndarray', 'schema', 'store/append-queue', 'store/memory'],

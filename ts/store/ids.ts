@@ -27,7 +27,7 @@ export function idArray(ids: unknown, recordCount: number): BigUint64Array {
       if (typeof id === 'number' && Number.isInteger(id) && id >= 0 && id < recordCount) continue;
       checkedId(id, recordCount, `ids[${index}]`, 'ids');
     }
-    return fromNumbers(list as readonly number[]);
+    return wordsOf(list as readonly number[]);
   }
   const name = typedArrayName(ids);
   if (name === 'Uint32Array') {
@@ -35,7 +35,7 @@ export function idArray(ids: unknown, recordCount: number): BigUint64Array {
     for (let index = 0; index < list.length; index += 1) {
       if ((list[index] ?? 0) >= recordCount) throw outOfRange(list[index] ?? 0, recordCount, index);
     }
-    return fromNumbers(list);
+    return wordsOf(list);
   }
   if (name === 'BigUint64Array') {
     const list = ids as BigUint64Array;
@@ -75,7 +75,8 @@ function rangeText(name: string, id: number | bigint, recordCount: number): stri
   return `${name} is ${id}, and ${held}${id < 0 ? ', never from the end' : ''}`;
 }
 
-function fromNumbers(list: readonly number[] | Uint32Array): BigUint64Array {
+/** Whole numbers from 0 to 2^53 - 1, as the native side reads them. */
+export function wordsOf(list: ArrayLike<number>): BigUint64Array {
   const { words, halves } = newWords(list.length);
   for (let index = 0; index < list.length; index += 1) {
     const id = list[index] ?? 0;
