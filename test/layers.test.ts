@@ -198,6 +198,7 @@ const rooms: readonly (readonly [string, readonly string[]])[] = [
   // The command line: words in, text out. What it does is done by the rooms above.
   ['cli/text', []],
   ['cli/terminal', ['inspect/picture', 'inspect/progress', 'cli/text']],
+  ['cli/output', ['node:fs', 'cli/terminal']],
   ['cli/command', ['errors', 'cli/terminal']],
   ['cli/dict-file', ['node:fs', 'cli/command']],
   ['cli/several', ['errors', 'inspect/info', 'cli/terminal', 'cli/text']],
@@ -292,7 +293,7 @@ const rooms: readonly (readonly [string, readonly string[]])[] = [
       ],
     ],
   ],
-  ['cli', ['cli/main']],
+  ['cli', ['cli/main', 'cli/output']],
 ];
 
 const allowed = new Map(rooms);

@@ -13,6 +13,10 @@ export interface Output {
   readonly isTTY?: boolean | undefined;
   readonly columns?: number | undefined;
   getColorDepth?(): number;
+  /** Whether nobody reads it any more. */
+  readonly isClosed?: boolean | undefined;
+  /** When all that was written has left; of streams that take more than they have sent. */
+  settled?(): Promise<void>;
 }
 
 /** What a program is run with, as `process` has it. */
@@ -65,6 +69,16 @@ export class Terminal {
   /** The whole answer, where it is to be JSON. */
   answer(value: unknown): void {
     this.line(JSON.stringify(value, undefined, 2));
+  }
+
+  /**
+   * Waits until what was written has left, so that a long answer is not piled up. Whether anybody reads on:
+   * who only prints may end where nobody does.
+   */
+  async isRead(): Promise<boolean> {
+    const { stdout } = this.#around;
+    await stdout.settled?.();
+    return stdout.isClosed !== true;
   }
 
   /** A line that is no part of the answer. */
