@@ -30,6 +30,7 @@ const rooms: readonly (readonly [string, readonly string[]])[] = [
       'node:module',
       'node:path',
       'node:url',
+      'node:worker_threads',
     ],
   ],
   ['native/cancel', ['errors']],
@@ -77,13 +78,13 @@ const rooms: readonly (readonly [string, readonly string[]])[] = [
     'store/reader',
     [
       ...['dtype', 'errors', 'schema', 'native/cancel', 'store/capability', 'store/container'],
-      ...['store/fields', 'store/handle', 'store/ids', 'store/stream'],
+      ...['store/fields', 'store/handle', 'store/ids', 'store/sizes', 'store/stream'],
     ],
   ],
   ['store/dense-views', ['dtype', 'ndarray', 'store/memory']],
   [
     'store/pad',
-    ['dtype', 'errors', 'native/load', 'store/capability', 'store/fields', 'store/ids'],
+    ['dtype', 'errors', 'ndarray', 'native/load', 'store/capability', 'store/fields', 'store/ids'],
   ],
   [
     'store/ragged-pack',
@@ -134,7 +135,10 @@ const rooms: readonly (readonly [string, readonly string[]])[] = [
 
   ['configure', ['errors', 'native/load']],
   ['sampler', ['errors', 'native/binding', 'native/cancel', 'native/load']],
-  ['dict', ['dtype', 'errors', 'ndarray', 'native/load', 'store/capability', 'store/sizes']],
+  [
+    'dict',
+    ['dtype', 'errors', 'ndarray', 'native/load', 'store/capability', 'store/sizes', 'store/walk'],
+  ],
 
   // Looking at whole containers. Natively they are checked, and read as everybody reads them.
   ['inspect/progress', []],
@@ -151,14 +155,16 @@ const rooms: readonly (readonly [string, readonly string[]])[] = [
       ...['inspect/facts', 'inspect/progress', 'inspect/settings'],
     ],
   ],
-  ['inspect/numbers', ['dtype', 'ndarray']],
+  ['inspect/plain', []],
+  ['inspect/numbers', ['dtype', 'errors', 'ndarray']],
   ['inspect/picture', ['ndarray']],
-  ['inspect/png', ['errors', 'ndarray', 'node:zlib', 'inspect/picture']],
+  ['inspect/png', ['errors', 'ndarray', 'node:zlib', 'store/fields', 'inspect/picture']],
   [
     'inspect/head',
     [
       ...['errors', 'ndarray', 'store/container', 'store/fields', 'store/ids', 'store/path'],
-      ...['inspect/facts', 'inspect/numbers', 'inspect/picture', 'inspect/settings'],
+      ...['store/walk', 'inspect/facts', 'inspect/numbers', 'inspect/picture', 'inspect/plain'],
+      'inspect/settings',
     ],
   ],
   [
@@ -188,30 +194,41 @@ const rooms: readonly (readonly [string, readonly string[]])[] = [
   [
     'inspect/recode',
     [
-      ...['dict', 'errors', 'schema', 'store/capability', 'store/container', 'store/dense'],
-      ...['store/fields', 'store/folder', 'store/integrity', 'store/integrity-file'],
+      ...[
+        'dict',
+        'errors',
+        'node:path',
+        'schema',
+        'store/capability',
+        'store/container',
+        'store/dense',
+      ],
+      ...['store/fields', 'store/folder', 'store/integrity'],
       ...['store/logical-digest', 'store/path', 'store/ragged', 'store/walk'],
       ...['inspect/facts', 'inspect/progress', 'inspect/settings'],
     ],
   ],
 
   // The command line: words in, text out. What it does is done by the rooms above.
-  ['cli/text', []],
+  ['cli/text', ['inspect/plain']],
   ['cli/terminal', ['inspect/picture', 'inspect/progress', 'cli/text']],
   ['cli/output', ['node:fs', 'cli/terminal']],
   ['cli/command', ['errors', 'cli/terminal']],
-  ['cli/dict-file', ['node:fs', 'cli/command']],
+  ['cli/files', ['errors', 'node:fs', 'node:path', 'inspect/info', 'cli/command']],
   ['cli/several', ['errors', 'inspect/info', 'cli/terminal', 'cli/text']],
   ['cli/info', ['inspect/facts', 'inspect/info', 'cli/several', ...cliDoors]],
   [
     'cli/head',
-    ['node:fs', 'inspect/head', 'inspect/picture', 'inspect/png', 'cli/info', ...cliDoors],
+    [
+      ...['errors', 'ndarray', 'inspect/head', 'inspect/numbers', 'inspect/picture'],
+      ...['inspect/png', 'cli/files', 'cli/info', ...cliDoors],
+    ],
   ],
   ['cli/verify', ['inspect/verify', 'cli/several', ...cliDoors]],
   ['cli/digest', ['inspect/digest', 'cli/command', 'cli/several', 'cli/text']],
   ['cli/diff', ['inspect/diff', 'cli/info', ...cliDoors]],
-  ['cli/recode', ['inspect/recode', 'cli/dict-file', ...cliDoors]],
-  ['cli/train-dict', ['dict', 'store/open', 'cli/command', 'cli/dict-file', 'cli/text']],
+  ['cli/recode', ['inspect/recode', 'cli/files', ...cliDoors]],
+  ['cli/train-dict', ['dict', 'store/open', 'cli/command', 'cli/files', 'cli/text']],
   [
     'cli/main',
     [

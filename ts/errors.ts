@@ -293,9 +293,9 @@ export function show(value: unknown): string {
 }
 
 /** As JSON does it, and without what JSON leaves and terminals obey: more controls, and turns of direction. */
-function quoted(text: string): string {
+export function quoted(text: string): string {
   return JSON.stringify(text).replace(
-    /[\u007f-\u009f\u200e\u200f\u202a-\u202e\u2066-\u2069]/g,
+    /[\u007f-\u009f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]/g,
     (sign) => `\\u${sign.charCodeAt(0).toString(16).padStart(4, '0')}`,
   );
 }

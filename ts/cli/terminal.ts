@@ -5,7 +5,7 @@
 
 import type { Colours } from '../inspect/picture.js';
 import type { LongOptions, Progress } from '../inspect/progress.js';
-import { bytesText, secondsText } from './text.js';
+import { bytesText, plainJson, secondsText } from './text.js';
 
 /** A stream to write to, as `process.stdout` is one. */
 export interface Output {
@@ -58,7 +58,8 @@ export class Terminal {
 
   /** Letters of a line. */
   get columns(): number {
-    return this.#around.stdout.columns ?? columnsDefault;
+    // Some terminals that do not know say 0.
+    return this.#around.stdout.columns || columnsDefault;
   }
 
   /** A line of the answer. */
@@ -68,7 +69,7 @@ export class Terminal {
 
   /** The whole answer, where it is to be JSON. */
   answer(value: unknown): void {
-    this.line(JSON.stringify(value, undefined, 2));
+    this.line(plainJson(JSON.stringify(value, undefined, 2)));
   }
 
   /**

@@ -3,8 +3,9 @@
  * at one time, however large the container is.
  */
 
+import path from 'node:path';
 import { trainDict } from '../dict.js';
-import { ArgumentTypeError } from '../errors.js';
+import { ArgumentRangeError, ArgumentTypeError, show } from '../errors.js';
 import type { Dialect } from '../schema.js';
 import type {
   Codec,
@@ -20,9 +21,8 @@ import type {
 import { openStore } from '../store/container.js';
 import { Dense } from '../store/dense.js';
 import { knownFields } from '../store/fields.js';
-import { fileBytes } from '../store/folder.js';
-import { attachIntegrity } from '../store/integrity.js';
-import { integrityName } from '../store/integrity-file.js';
+import { isContainerFolder } from '../store/folder.js';
+import { attachIntegrity, hasIntegrity } from '../store/integrity.js';
 import { itemBytesOf } from '../store/logical-digest.js';
 import { type ContainerPath, locate } from '../store/path.js';
 import { Ragged } from '../store/ragged.js';
@@ -78,11 +78,15 @@ export async function recode(
   const work = longWorkOf(fields);
   const durable = flagOf(fields.durable, 'durable');
   const integrity = flagOf(fields.integrity, 'integrity');
+  if (fields.codec === undefined) {
+    throw new ArgumentTypeError('codec', "codec must be 'raw', 'zstd' or 'zstd_dict': none came");
+  }
+  assertOutside(target);
   const container = locate(source);
   const opened = openStore(source);
   try {
     // Damage must not be copied into a container that looks sound.
-    if (fileBytes(container, integrityName) !== undefined) {
+    if (hasIntegrity(container)) {
       attachIntegrity(container, opened.handle, opened.recordCount);
     }
     const facts = factsOf(opened);
@@ -90,8 +94,9 @@ export async function recode(
     const codec = await codecOf(fields.codec, fields.dictBytes, reader);
     const create: CreateOptions = {
       ...codec,
-      dataShards: options.dataShards ?? facts.dataShards,
-      dialect: options.dialect ?? facts.dialect,
+      // `create` judges both.
+      dataShards: (fields.dataShards ?? facts.dataShards) as number,
+      dialect: (fields.dialect ?? facts.dialect) as Dialect,
     };
     const itemBytes = await copy(reader, target, create, { durable, integrity }, work);
     const made = openStore(target);
@@ -111,6 +116,22 @@ export async function recode(
     await opened.handle.close();
   }
 }
+
+/** Nothing is built inside of a container: who removes or copies that would take the other for a part. */
+function assertOutside(target: ContainerPath): void {
+  const { native, shown } = locate(target);
+  const folder =
+    typeof native === 'string'
+      ? path.dirname(native)
+      : Buffer.from(native).subarray(0, Math.max(1, native.lastIndexOf(slash)));
+  if (!isContainerFolder(folder)) return;
+  throw new ArgumentRangeError(
+    'target',
+    `target ${show(shown)} is inside of a container: name a path beside it`,
+  );
+}
+
+const slash = 0x2f;
 
 async function codecOf(
   codec: unknown,

@@ -5,7 +5,7 @@
  * The native side checks ids against the record count again, so memory that somebody else changes
  * between check and copy can give an error and no more.
  */
-import { typedArrayName } from '../dtype.js';
+import { isHonest, typedArrayName } from '../dtype.js';
 import { ArgumentRangeError, ArgumentTypeError, show } from '../errors.js';
 
 /** Record ids: integers 0 .. length - 1, in any order, repeats allowed. Never from the end. */
@@ -30,6 +30,12 @@ export function idArray(ids: unknown, recordCount: number): BigUint64Array {
     return wordsOf(list as readonly number[]);
   }
   const name = typedArrayName(ids);
+  if ((name === 'Uint32Array' || name === 'BigUint64Array') && !isHonest(ids as Uint32Array)) {
+    throw new ArgumentTypeError(
+      'ids',
+      `ids say another length or memory of themselves than they have: give a plain ${name}`,
+    );
+  }
   if (name === 'Uint32Array') {
     const list = ids as Uint32Array;
     for (let index = 0; index < list.length; index += 1) {

@@ -6,7 +6,7 @@ import type { CheckResult, Native, RaggedGeometry, StoreHandle } from '../native
 import { cancellable } from '../native/cancel.js';
 import { dimBytesOf, recordBytesOf, type Schema } from '../schema.js';
 import type { DenseReader, RaggedReader } from './capability.js';
-import { type OpenFile, withFile } from './folder.js';
+import { fileBytes, type OpenFile, otherThanFile, withFile } from './folder.js';
 import type { Handle } from './handle.js';
 import {
   damaged,
@@ -164,6 +164,7 @@ const chunkBytes = 2 ** 20;
  */
 export function readIntegrityFacts(container: Location): IntegrityFacts | undefined {
   const place = { path: container.shown };
+  assertFile(container);
   return withFile(container, integrityName, (file) => {
     const { bytes } = file;
     const hash = new SelfHash(bytes, place);
@@ -193,6 +194,7 @@ export interface Integrity {
  */
 export function readIntegrity(container: Location, recordCount: number): Integrity {
   const place = { path: container.shown };
+  assertFile(container);
   const found = withFile(container, integrityName, (file) => {
     const { bytes } = file;
     if (bytes === integrityBytesOf(recordCount)) return readWhole(file, bytes, recordCount, place);
@@ -200,6 +202,25 @@ export function readIntegrity(container: Location, recordCount: number): Integri
   });
   if (found === undefined) throw withoutFile(container);
   return found;
+}
+
+/** Whether a container has an integrity file, whatever is to be thought of it. */
+export function hasIntegrity(container: Location): boolean {
+  return (
+    fileBytes(container, integrityName) !== undefined ||
+    otherThanFile(container, integrityName) !== undefined
+  );
+}
+
+/** Something of that name which is no file vouches for nothing, and is not to be taken for nothing. */
+export function assertFile(container: Location): void {
+  const other = otherThanFile(container, integrityName);
+  if (other === undefined) return;
+  throw new LoaderxError(
+    'INTEGRITY',
+    `${container.shown}: ${integrityName} is ${other}, and must be a regular file: remove it, or put the file there`,
+    { path: container.shown, file: integrityName },
+  );
 }
 
 function readWhole(

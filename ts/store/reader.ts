@@ -18,12 +18,15 @@ import {
   rangeArray,
   sliceRange,
 } from './ids.js';
+import { type BoundedReader, batchBytesMaxOf } from './sizes.js';
 import { type StreamSource, streamOf } from './stream.js';
 
 /** A native gather that `cancel` can end. */
 export type CancelWord = Uint32Array | undefined;
 
-export abstract class StoreReader<D extends DType, Batch extends Disposable, One, Out> {
+export abstract class StoreReader<D extends DType, Batch extends Disposable, One, Out>
+  implements BoundedReader
+{
   readonly path: string;
   readonly dtype: D;
   /** Records in the container. */
@@ -141,6 +144,10 @@ export abstract class StoreReader<D extends DType, Batch extends Disposable, One
 
   [Symbol.asyncDispose](): Promise<void> {
     return this.handle.close();
+  }
+
+  get [batchBytesMaxOf](): number {
+    return this.batchBytesMax;
   }
 
   get [streamOf](): StreamSource<Batch> {
