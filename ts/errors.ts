@@ -229,7 +229,8 @@ export function fromNative(error: unknown, path?: string): unknown {
   const where = [
     file,
     error.record === undefined ? undefined : `record ${error.record}`,
-    error.osCode,
+    // Some messages end with it already.
+    error.osCode !== undefined && error.message.endsWith(error.osCode) ? undefined : error.osCode,
   ].filter((part) => part !== undefined);
   const subject = path === undefined ? '' : `${path}: `;
   const detail = where.length === 0 ? '' : ` (${where.join(', ')})`;
