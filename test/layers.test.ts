@@ -15,6 +15,7 @@ const rooms: readonly (readonly [string, readonly string[]])[] = [
   ['errors', []],
   ['dtype', ['errors']],
   ['ndarray', ['dtype', 'errors']],
+  ['signal', ['errors']],
   ['schema-walk', ['errors']],
   ['schema', ['dtype', 'schema-walk', 'errors', 'msgpackr']],
 
@@ -32,7 +33,7 @@ const rooms: readonly (readonly [string, readonly string[]])[] = [
       'node:url',
     ],
   ],
-  ['native/cancel', ['errors']],
+  ['native/cancel', ['errors', 'signal']],
   ['native/turn', []],
 
   // Containers. Each line may be read as "uses".
@@ -46,7 +47,7 @@ const rooms: readonly (readonly [string, readonly string[]])[] = [
   ['store/handle', ['errors', 'native/binding']],
   ['store/sizes', []],
   // Reading a whole container, and what is known of it once it was read. Readers are types here.
-  ['store/walk', ['dtype', 'schema', 'store/capability', 'store/ids', 'store/sizes']],
+  ['store/walk', ['dtype', 'schema', 'signal', 'store/capability', 'store/ids', 'store/sizes']],
   ['store/logical-digest', ['node:crypto', 'store/capability', 'store/walk']],
   ['store/folder', ['errors', 'node:fs', 'node:path', 'store/path']],
   ['store/integrity-file', ['errors', 'node:crypto']],
@@ -55,7 +56,7 @@ const rooms: readonly (readonly [string, readonly string[]])[] = [
     [
       ...['errors', 'schema', 'native/binding', 'native/cancel', 'store/capability'],
       ...['store/folder', 'store/handle', 'store/integrity-file', 'store/logical-digest'],
-      'store/path',
+      ...['node:timers/promises', 'store/path'],
     ],
   ],
   [
@@ -76,7 +77,8 @@ const rooms: readonly (readonly [string, readonly string[]])[] = [
   [
     'store/reader',
     [
-      ...['dtype', 'errors', 'schema', 'native/cancel', 'store/capability', 'store/container'],
+      ...['dtype', 'errors', 'schema', 'signal', 'native/cancel', 'store/capability'],
+      'store/container',
       ...['store/fields', 'store/handle', 'store/ids', 'store/stream'],
     ],
   ],
@@ -133,12 +135,12 @@ const rooms: readonly (readonly [string, readonly string[]])[] = [
   ],
 
   ['configure', ['errors', 'native/load']],
-  ['sampler', ['errors', 'native/binding', 'native/cancel', 'native/load']],
+  ['sampler', ['errors', 'signal', 'native/binding', 'native/cancel', 'native/load']],
   ['dict', ['dtype', 'errors', 'ndarray', 'native/load', 'store/capability', 'store/sizes']],
 
   // Looking at whole containers. Natively they are checked, and read as everybody reads them.
   ['inspect/progress', []],
-  ['inspect/settings', ['errors', 'native/cancel', 'store/fields', 'inspect/progress']],
+  ['inspect/settings', ['errors', 'signal', 'store/fields', 'inspect/progress']],
   [
     'inspect/facts',
     ['dtype', 'schema', 'store/capability', 'store/container', 'store/dense', 'store/ragged'],
@@ -188,7 +190,15 @@ const rooms: readonly (readonly [string, readonly string[]])[] = [
   [
     'inspect/recode',
     [
-      ...['dict', 'errors', 'schema', 'store/capability', 'store/container', 'store/dense'],
+      ...[
+        'dict',
+        'errors',
+        'signal',
+        'schema',
+        'store/capability',
+        'store/container',
+        'store/dense',
+      ],
       ...['store/fields', 'store/folder', 'store/integrity', 'store/integrity-file'],
       ...['store/logical-digest', 'store/path', 'store/ragged', 'store/walk'],
       ...['inspect/facts', 'inspect/progress', 'inspect/settings'],
@@ -239,7 +249,7 @@ const rooms: readonly (readonly [string, readonly string[]])[] = [
   [
     'loader/options',
     [
-      ...['errors', 'sampler', 'store/stream', 'loader/batch', 'loader/shard'],
+      ...['errors', 'sampler', 'signal', 'store/stream', 'loader/batch', 'loader/shard'],
       'loader/transform-module',
     ],
   ],
@@ -269,7 +279,8 @@ const rooms: readonly (readonly [string, readonly string[]])[] = [
   [
     'loader/data-loader',
     [
-      ...['errors', 'sampler', 'loader/batch', 'loader/options', 'loader/plan', 'loader/prefetch'],
+      ...['errors', 'signal', 'sampler', 'loader/batch', 'loader/options', 'loader/plan'],
+      'loader/prefetch',
       ...['loader/shard', 'loader/transform', 'loader/transform-pool'],
     ],
   ],
