@@ -135,6 +135,7 @@ const rooms: readonly (readonly [string, readonly string[]])[] = [
 
   // The converter: from rows to containers.
   ['converter/dataset', ['dtype', 'ndarray']],
+  ['converter/images', ['errors', 'converter/dataset', 'store/capability']],
 
   // Looking at whole containers. Natively they are checked, and read as everybody reads them.
   ['inspect/progress', []],
