@@ -172,7 +172,50 @@ const rooms: readonly (readonly [string, readonly string[]])[] = [
       ...['converter/parquet/numbers', 'converter/parquet/pages'],
     ],
   ],
-  ['converter/images', ['errors', 'store/capability', 'converter/dataset']],
+  // Pictures: what their headers say, pixels, and the column that they make.
+  ['converter/images/pixels', ['errors', 'ndarray']],
+  ['converter/images/orientation', ['converter/images/pixels']],
+  ['converter/images/file', ['errors', 'converter/images/pixels']],
+  [
+    'converter/images/png',
+    [
+      ...['errors', 'node:zlib', 'converter/images/file', 'converter/images/orientation'],
+      'converter/images/pixels',
+    ],
+  ],
+  [
+    'converter/images/jpeg',
+    ['converter/images/file', 'converter/images/orientation', 'converter/images/pixels'],
+  ],
+  ['converter/images/webp', ['converter/images/file', 'converter/images/orientation']],
+  ['converter/images/scanlines', ['node:zlib', 'converter/images/file', 'converter/images/pixels']],
+  [
+    'converter/images/sharp',
+    ['errors', 'sharp', 'converter/images/file', 'converter/images/pixels'],
+  ],
+  [
+    'converter/images/decode',
+    [
+      ...['errors', 'schema', 'converter/images/file', 'converter/images/jpeg'],
+      ...['converter/images/orientation', 'converter/images/pixels', 'converter/images/png'],
+      ...['converter/images/scanlines', 'converter/images/sharp', 'converter/images/webp'],
+    ],
+  ],
+  ['converter/images/threads', ['node:os']],
+  [
+    'converter/images/settling',
+    [
+      ...['dtype', 'errors', 'ndarray', 'node:crypto', 'node:fs/promises', 'node:path'],
+      ...['store/capability', 'store/dense', 'store/ragged', 'store/walk'],
+    ],
+  ],
+  [
+    'converter/images',
+    [
+      ...['errors', 'store/capability', 'converter/dataset', 'converter/images/decode'],
+      ...['converter/images/pixels', 'converter/images/settling', 'converter/images/threads'],
+    ],
+  ],
   // Writing: of sources it knows the types alone.
   [
     'converter/layout',
