@@ -97,7 +97,9 @@ async function run(
       `its header says ${width} by ${height} pixels of mode ${mode}, and there are ${info.width} by ${info.height} of ${info.channels} channels`,
     );
   }
-  return { mode, width, height, data: isDeep(mode) ? words(data) : data };
+  // A plain view: a Buffer would be one more class for those who look at it.
+  const samples = new Uint8Array(data.buffer, data.byteOffset, data.byteLength);
+  return { mode, width, height, data: isDeep(mode) ? words(samples) : samples };
 }
 
 /** Each mode as it is, without a way through another colour space. */
@@ -141,7 +143,7 @@ function turned(source: Pipeline, orientation: Orientation): Pipeline {
   }
 }
 
-function words(bytes: Buffer): Uint16Array {
+function words(bytes: Uint8Array): Uint16Array {
   if (bytes.byteOffset % 2 === 0) {
     return new Uint16Array(bytes.buffer, bytes.byteOffset, bytes.byteLength / 2);
   }
