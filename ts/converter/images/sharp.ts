@@ -44,9 +44,12 @@ export async function hasSharp(): Promise<boolean> {
   }
 }
 
-/** The first warning of libjpeg after which nothing but the pixels of the file come. */
+/**
+ * Warnings of libjpeg about what does not touch the pixels: a few bytes too many, odd headers. Then it goes on,
+ * as Pillow does. All its other warnings are about pixels that it makes up.
+ */
 const harmless =
-  /extraneous bytes before marker|Invalid SOS parameters|unknown JFIF revision|Unknown Adobe color transform/;
+  /\b\d{1,2} extraneous bytes|Invalid SOS parameters|unknown JFIF revision|Unknown Adobe color transform/;
 
 /**
  * The picture, upright.
