@@ -46,6 +46,8 @@ const meanings = {
   INTEGRITY: 'not what the integrity file vouches for',
   /** The caller's signal was aborted; `cause` is its reason. */
   ABORTED: 'the signal was aborted',
+  /** What is to be converted cannot be: a null, an empty list, values that do not fit what is declared. */
+  SOURCE: 'what is to be converted cannot be',
   /** This platform, file system or stored dtype is not covered. */
   UNSUPPORTED: 'not covered here',
   /** A defect of this package: please report it. */

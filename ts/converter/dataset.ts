@@ -48,9 +48,11 @@ export interface NumberColumn {
   readonly offsets?: readonly Uint32Array[];
 }
 
-/** Bytes of each row: of a string in UTF-8, of an encoded picture. `null` fails, naming column and row. */
+/** Bytes of each value: of a string in UTF-8, of an encoded picture. `null` fails, naming column and row. */
 export interface BytesColumn {
   readonly bytes: readonly (Uint8Array | null)[];
+  /** Of lists, as for numbers. */
+  readonly offsets?: readonly Uint32Array[];
 }
 
 /** One array for each row: the comfortable form for datasets made by hand. */
