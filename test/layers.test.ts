@@ -331,6 +331,52 @@ const rooms: readonly (readonly [string, readonly string[]])[] = [
     ],
   ],
 
+  // Datasets of a hub: names, rules and cards are pure; the wire, the cache and the client do the work.
+  ['converter/hub/names', ['errors']],
+  ['converter/hub/glob', []],
+  ['converter/hub/formats', []],
+  ['converter/hub/card', ['errors', 'yaml', 'converter/hub/names']],
+  [
+    'converter/hub/data-files',
+    [
+      ...['errors', 'converter/hub/card', 'converter/hub/formats', 'converter/hub/glob'],
+      'converter/hub/names',
+    ],
+  ],
+  ['converter/hub/settings', ['errors', 'node:fs', 'node:path']],
+  ['converter/hub/failure', ['errors', 'converter/hub/settings']],
+  ['converter/hub/wire', ['errors', 'converter/hub/failure', 'converter/hub/settings']],
+  [
+    'converter/hub/client',
+    [
+      ...['errors', '@huggingface/hub', 'converter/hub/failure', 'converter/hub/names'],
+      ...['converter/hub/settings', 'converter/hub/wire'],
+    ],
+  ],
+  [
+    'converter/hub/cache',
+    [
+      ...['errors', 'node:crypto', 'node:fs', 'node:os', 'node:path', 'converter/hub/client'],
+      'converter/hub/names',
+    ],
+  ],
+  [
+    'converter/hub/load',
+    [
+      ...['errors', 'node:crypto', 'converter/hub/cache', 'converter/hub/client'],
+      ...['converter/hub/failure', 'converter/hub/wire'],
+    ],
+  ],
+  [
+    'converter/hub',
+    [
+      ...['errors', 'node:fs', 'node:os', 'node:timers/promises', 'native/cancel', 'store/fields'],
+      ...['converter/hub/cache', 'converter/hub/card', 'converter/hub/client'],
+      ...['converter/hub/data-files', 'converter/hub/formats', 'converter/hub/load'],
+      ...['converter/hub/names', 'converter/hub/settings', 'converter/hub/wire'],
+    ],
+  ],
+
   // The loader: readers are types to it, but for the door that they open to it.
   ['loader/abort', ['errors']],
   ['loader/stats', []],
