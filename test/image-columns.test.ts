@@ -205,16 +205,16 @@ t.test('what does not fit fails, naming column and row', async (t) => {
   const grey = png(4, 5, 1, { kind: 'grey' });
   const deep = png(4, 5, 1, { kind: 'grey', bits: 16 });
   const cases: readonly (readonly [Rows, string, number, RegExp])[] = [
-    [[good, null], 'SCHEMA', 101, /null/],
-    [[good, good, grey], 'SCHEMA', 102, /\[4, 5\].*\[4, 5, 3\]/],
-    [[grey, good], 'SCHEMA', 101, /\[4, 5, 3\].*\[4, 5\]/],
-    [[grey, deep], 'SCHEMA', 101, /uint16.*uint8/],
+    [[good, null], 'SOURCE', 101, /null/],
+    [[good, good, grey], 'SOURCE', 102, /\[4, 5\].*\[4, 5, 3\]/],
+    [[grey, good], 'SOURCE', 101, /\[4, 5, 3\].*\[4, 5\]/],
+    [[grey, deep], 'SOURCE', 101, /uint16.*uint8/],
     [[good, new Uint8Array(0)], 'MALFORMED', 101, /no bytes/],
     [[good, Buffer.from('a cat')], 'MALFORMED', 101, /no picture/],
     [[good.subarray(0, -30), good], 'MALFORMED', 100, /PNG/],
     [[good, Buffer.from('GIF89a')], 'UNSUPPORTED', 101, /GIF/],
     [[good, png(1, 1, 0), Buffer.from('GIF89a'), null], 'UNSUPPORTED', 102, /GIF/],
-    [[], 'SCHEMA', -1, /no rows/],
+    [[], 'SOURCE', -1, /no rows/],
   ];
   for (const [rows, code, row, says] of cases) {
     const error = await failure(t, rows);
