@@ -56,6 +56,8 @@ const meanings = {
   NETWORK: 'the hub cannot be reached, or its answer cannot be used',
   /** The caller's signal was aborted; `cause` is its reason. */
   ABORTED: 'the signal was aborted',
+  /** What is to be converted cannot be: a null, an empty list, values that do not fit what is declared. */
+  SOURCE: 'what is to be converted cannot be',
   /** This platform, file system or stored dtype is not covered. */
   UNSUPPORTED: 'not covered here',
   /** A defect of this package: please report it. */
