@@ -15,6 +15,7 @@ export type {
   DatasetSplits,
   Feature,
   Features,
+  FileName,
   NumberColumn,
   RowBatch,
 } from './converter/dataset.js';
@@ -24,7 +25,6 @@ export type { ImageLimits } from './converter/images.js';
 export type { StringRule } from './converter/layout.js';
 export type { NameRule } from './converter/names.js';
 export {
-  type FileName,
   type ParquetFolderOptions,
   type ParquetLimits,
   type ParquetOptions,

@@ -89,6 +89,12 @@ export interface Dataset {
   readonly rowCount?: number;
 }
 
+/** A local file of a split: where it is, and what messages call it. */
+export interface FileName {
+  readonly path: string;
+  readonly name: string;
+}
+
 /** Where splits come from. */
 export interface DatasetSource {
   /** The repository, or the folder. */

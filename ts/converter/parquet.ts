@@ -17,6 +17,7 @@ import type {
   DatasetSplits,
   Feature,
   Features,
+  FileName,
   RowBatch,
 } from './dataset.js';
 import { featureText } from './features.js';
@@ -24,7 +25,6 @@ import { Cursor, type Reading, type Rows } from './parquet/cursor.js';
 import {
   type Column,
   count,
-  type FileName,
   type Leaf,
   malformed,
   ParquetFile,
@@ -32,8 +32,6 @@ import {
 } from './parquet/file.js';
 import { casterOf, numberBytes } from './parquet/numbers.js';
 import { Pages } from './parquet/pages.js';
-
-export type { FileName } from './parquet/file.js';
 
 /** What a file may ask for. */
 export interface ParquetLimits {

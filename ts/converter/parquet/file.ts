@@ -13,16 +13,10 @@ import {
   type SchemaTree,
 } from 'hyparquet';
 import { LoaderxError, show } from '../../errors.js';
-import type { Feature } from '../dataset.js';
+import type { Feature, FileName } from '../dataset.js';
 import { declared, featuresOfMetadata } from '../features.js';
 import { arrowFeatures } from './arrow-schema.js';
 import type { Physical } from './encodings.js';
-
-/** A file of a split: where it is, and what messages call it. */
-export interface FileName {
-  readonly path: string;
-  readonly name: string;
-}
 
 /** A primitive column, which Parquet stores as a run of pages. */
 export interface Leaf {
