@@ -132,7 +132,7 @@ for (const [what, count, at] of [
   });
 }
 
-// 3 MiB decoded: six fill a batch, so by these rows one batch, three batches are written as dense.
+// 3 MiB decoded: three fill a batch, so that batches are written as dense by these rows.
 for (const codec of ['raw', 'zstd'] as const) {
   for (const at of [8, 14]) {
     t.test(`another size at row ${at} of large pictures, ${codec}`, async (t) => {
