@@ -13,6 +13,8 @@ import {
   whyUnsafe,
 } from '../ts/converter/hub/names.js';
 import type { LoaderxError } from '../ts/errors.js';
+import { readCase } from './support/converter-fixtures.js';
+import { fixture, withoutFixtures } from './support/fixtures.js';
 
 const codeOf = (run: () => unknown): string => {
   try {
@@ -518,34 +520,16 @@ t.test("the hub's Parquet copy", async (t) => {
 
 // ---- what Python's client chose ----
 
-interface Call {
-  readonly config: string | null;
-  readonly revision: string;
-  readonly result?: Readonly<Record<string, unknown>>;
-  readonly result_as_call?: number;
-  readonly better?: string;
-  readonly note?: string;
-  readonly error?: { readonly stage: string; readonly class: string; readonly message: string };
-}
-
-const fixtures = path.resolve(import.meta.dirname, '..', '..', 'shared', 'fixtures', 'converter');
-
 const readIf = (file: string): string | undefined =>
   existsSync(file) ? readFileSync(file, 'utf8') : undefined;
 
-t.test('every case of the fixtures has the splits that Python found', async (t) => {
-  if (!existsSync(fixtures)) {
-    t.pass('fixtures', { skip: 'they are not beside this checkout' });
-    return;
-  }
+const python = { skip: withoutFixtures };
+
+t.test('every case of the fixtures has the splits that Python found', python, async (t) => {
+  const fixtures = fixture('converter');
   for (const name of readdirSync(fixtures).filter((one) => !one.includes('.'))) {
     const folder = path.join(fixtures, name);
-    const { refs, calls } = JSON.parse(
-      readFileSync(path.join(folder, 'expected.json'), 'utf8'),
-    ) as {
-      readonly refs: Readonly<Record<string, { readonly folder: string; readonly commit: string }>>;
-      readonly calls: readonly Call[];
-    };
+    const { refs, calls } = readCase(name);
     for (const call of calls) {
       const { config, revision } = call;
       const about = `${name}, config ${config}, revision ${revision}`;

@@ -317,7 +317,7 @@ const rooms: readonly (readonly [string, readonly string[]])[] = [
   [
     'cli/convert',
     [
-      ...['converter/convert', 'converter/dataset', 'converter/features', 'converter/hub'],
+      ...['converter/convert', 'converter/dataset', 'converter/hub'],
       ...['converter/parquet', 'inspect/progress', 'cli/command', 'cli/dict-file', 'cli/text'],
     ],
   ],
@@ -382,6 +382,7 @@ const rooms: readonly (readonly [string, readonly string[]])[] = [
       ...['converter/hub/cache', 'converter/hub/card', 'converter/hub/client'],
       ...['converter/hub/data-files', 'converter/hub/formats', 'converter/hub/load'],
       ...['converter/hub/names', 'converter/hub/settings', 'converter/hub/wire'],
+      ...['converter/dataset', 'converter/features', 'converter/parquet'],
     ],
   ],
 
@@ -452,6 +453,7 @@ const rooms: readonly (readonly [string, readonly string[]])[] = [
   [
     'converter',
     [
+      'converter/hub',
       ...['converter/convert', 'converter/dataset', 'converter/features', 'converter/images'],
       ...['converter/layout', 'converter/names', 'converter/parquet'],
     ],

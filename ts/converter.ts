@@ -1,5 +1,6 @@
 /**
- * `loaderx/converter`: datasets to containers. Begin with {@link parquetFolder} and {@link convert}.
+ * `loaderx/converter`: datasets to containers. Begin with {@link huggingface} or {@link parquetFolder},
+ * and {@link convert}.
  *
  * @packageDocumentation
  */
@@ -19,6 +20,7 @@ export type {
   RowBatch,
 } from './converter/dataset.js';
 export { featuresOfCard } from './converter/features.js';
+export { type HubOptions, type HubProgress, huggingface } from './converter/hub.js';
 export type { ImageLimits } from './converter/images.js';
 export type { StringRule } from './converter/layout.js';
 export type { NameRule } from './converter/names.js';

@@ -105,11 +105,12 @@ export class HubServer {
     return `http://localhost:${(this.#storage.address() as AddressInfo).port}`;
   }
 
-  /** Makes a commit, and moves the branch or tag to it. */
+  /** Makes a commit, called `as` or by its content, and moves the branch or tag to it. */
   commit(
     id: string,
     revision: string,
     files: Readonly<Record<string, string | Uint8Array>>,
+    as?: string,
   ): string {
     const entries = new Map(
       Object.entries(files).map(([path, data]) => [
@@ -119,7 +120,7 @@ export class HubServer {
     );
     const hash = createHash('sha1').update(`${id} ${revision}`);
     for (const [path, data] of entries) hash.update(path).update(data);
-    const commit = hash.digest('hex');
+    const commit = as ?? hash.digest('hex');
     const repo = this.#repos.get(id) ?? { refs: new Map(), commits: new Map() };
     this.#repos.set(id, repo);
     repo.commits.set(commit, entries);

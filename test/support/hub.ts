@@ -2,9 +2,11 @@
 import { createHash } from 'node:crypto';
 import { existsSync, lstatSync, readdirSync, readFileSync, readlinkSync } from 'node:fs';
 import path from 'node:path';
+import type { DatasetSplits } from '../../ts/converter/dataset.js';
 import {
   type HubFiles,
   type HubOptions,
+  hubDataset,
   hubFiles,
   type Surroundings,
 } from '../../ts/converter/hub.js';
@@ -26,7 +28,15 @@ export class Caller {
   }
 
   load(repo: string, options: HubOptions = {}, platform?: NodeJS.Platform): Promise<HubFiles> {
-    const around: Surroundings = {
+    return hubFiles(repo, options, this.#around(platform));
+  }
+
+  dataset(repo: string, options: HubOptions = {}): Promise<DatasetSplits> {
+    return hubDataset(repo, options, this.#around(undefined));
+  }
+
+  #around(platform: NodeJS.Platform | undefined): Surroundings {
+    return {
       env: this.env,
       homeFolder: this.homeFolder,
       platform: platform ?? process.platform,
@@ -35,7 +45,6 @@ export class Caller {
         this.waits.push(ms);
       },
     };
-    return hubFiles(repo, options, around);
   }
 
   /** The folder of a repository in the cache. */

@@ -15,6 +15,8 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { ArgumentRangeError, ArgumentTypeError, LoaderxError, show } from '../errors.js';
 import { signalOf } from '../native/cancel.js';
 import { knownFields } from '../store/fields.js';
+import type { DatasetSplits, Features } from './dataset.js';
+import { featuresOfCard, featuresOfMetadata } from './features.js';
 import { HubCache } from './hub/cache.js';
 import { type Card, cardAdditionName, cardName, cardOf, oldInfosName } from './hub/card.js';
 import { HubClient, type HubFile } from './hub/client.js';
@@ -29,6 +31,7 @@ import { type HubProgress, type Loading, loadFiles } from './hub/load.js';
 import { assertSafePath, isCommit, repoOf, revisionOf } from './hub/names.js';
 import { type HubSettings, type Surroundings, settingsOf } from './hub/settings.js';
 import { Wire } from './hub/wire.js';
+import { type ParquetLimits, parquetSplits } from './parquet.js';
 
 export type { HubProgress, Surroundings };
 
@@ -53,6 +56,8 @@ export interface HubOptions {
   readonly signal?: AbortSignal | undefined;
   /** Called now and then while files are loaded. What it throws ends the work. */
   readonly onProgress?: ((progress: HubProgress) => void) | undefined;
+  /** What a Parquet file may ask for. */
+  readonly limits?: ParquetLimits | undefined;
 }
 
 /** A dataset's files on this machine. */
@@ -76,6 +81,7 @@ const cardBytesMax = 32 * 1024 * 1024;
 
 const optionNames = [
   ...['revision', 'config', 'splits', 'token', 'endpoint', 'cacheDir', 'signal', 'onProgress'],
+  'limits',
 ] as const;
 
 const thisProcess: Surroundings = {
@@ -88,14 +94,60 @@ const thisProcess: Surroundings = {
 };
 
 /**
+ * A dataset of the hub: its Parquet files are loaded into the cache, which Python's client shares, and read
+ * from there batch by batch.
+ *
+ * The revision is looked up once; all that is read is of the commit that it stood for, and `source` names
+ * it. Data files are those that the repository's card names, else those of the usual layouts. Only for
+ * revision `main`, and only if there is no Parquet file at all, they are those of the hub's own Parquet
+ * copy, whose commit `source.parquetCommit` is. The package `@huggingface/hub` must be installed, except
+ * offline.
+ *
+ * @param repo `owner/name`
+ * @throws ArgumentTypeError, ArgumentRangeError INVALID_ARGUMENT for options that cannot be, with `field`
+ *   config where the dataset has no such config, or several and no default; LoaderxError GATED,
+ *   UNAUTHORIZED, NOT_FOUND, OFFLINE, RATE_LIMITED, NETWORK for what the hub does not give; MALFORMED for a
+ *   card that cannot be followed, UNSUPPORTED for data that is not Parquet, paths that leave the cache, and
+ *   a missing `@huggingface/hub`; IO with `path` and `osCode` for the disk of the cache; ABORTED; and as
+ *   {@link parquetSplits}
+ */
+export function huggingface(repo: string, options?: HubOptions): Promise<DatasetSplits> {
+  return hubDataset(repo, options, thisProcess);
+}
+
+/** {@link huggingface} with surroundings of its own. */
+export async function hubDataset(
+  repo: string,
+  options: HubOptions | undefined,
+  around: Surroundings,
+): Promise<DatasetSplits> {
+  const files = await hubFiles(repo, options, around);
+  const { splits, info, revision, commit, parquetCommit, config } = files;
+  const source = { name: repo, revision, commit, config };
+  return parquetSplits(splits, {
+    features: info === undefined ? undefined : featuresOf(info),
+    limits: options?.limits,
+    source: parquetCommit === undefined ? source : { ...source, parquetCommit },
+    signal: options?.signal,
+  });
+}
+
+/** A card has a list of them, `dataset_infos.json` an object as Parquet files have it. */
+function featuresOf(info: Readonly<Record<string, unknown>>): Features | undefined {
+  const { features } = info;
+  const isList = Array.isArray(features) || features === undefined || features === null;
+  return isList ? featuresOfCard(info) : featuresOfMetadata(JSON.stringify({ info: { features } }));
+}
+
+/**
  * Loads a dataset's Parquet files into the cache.
  *
  * @throws as {@link huggingface}
  */
 export async function hubFiles(
   repo: string,
-  options?: HubOptions,
-  around: Surroundings = thisProcess,
+  options: HubOptions | undefined,
+  around: Surroundings,
 ): Promise<HubFiles> {
   const fields = knownFields(options, optionNames);
   const asked = {

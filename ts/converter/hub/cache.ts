@@ -161,7 +161,7 @@ export class HubCache {
     const folder = this.#makeFolder(['snapshots', commit, ...parts.slice(0, -1)]);
     const blobs = this.#makeFolder(['blobs']);
     const file = path.join(folder, parts.at(-1) ?? '');
-    const own = path.join(blobs, ownName(etag));
+    const own = path.join(blobs, ownName(`link.${etag}`));
     const target = path.relative(folder, this.#blob(etag));
     attempted(file, 'linking', () => {
       try {
