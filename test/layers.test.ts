@@ -211,7 +211,7 @@ const rooms: readonly (readonly [string, readonly string[]])[] = [
     'converter/images/settling',
     [
       ...['dtype', 'errors', 'ndarray', 'node:crypto', 'node:fs/promises', 'node:path'],
-      ...['store/capability', 'store/dense', 'store/ragged', 'store/walk'],
+      ...['store/capability', 'store/dense', 'store/ragged'],
     ],
   ],
   [
