@@ -113,23 +113,16 @@ async function sourceOf(
   values: OptionValues,
   { signal }: LongOptions,
 ): Promise<DatasetSplits> {
-  const { featuresOfCard } = await import('../converter/features.js');
-  const { parquetFolder, parquetSplits } = await import('../converter/parquet.js');
   const config = textOf(values, 'config');
   const revision = textOf(values, 'revision');
   if (!source.startsWith(hubScheme)) {
     if (config !== undefined || revision !== undefined) {
       throw new UsageError(`--config and --revision are of the hub, and ${source} is a folder`);
     }
+    const { parquetFolder } = await import('../converter/parquet.js');
     return parquetFolder(source, { signal });
   }
-  const { hubFiles } = await import('../converter/hub.js');
+  const { huggingface } = await import('../converter/hub.js');
   const splits = listOf(values, 'split');
-  const files = await hubFiles(source.slice(hubScheme.length), {
-    config,
-    revision,
-    splits,
-    signal,
-  });
-  return parquetSplits(files.splits, { features: featuresOfCard(files.info), signal });
+  return huggingface(source.slice(hubScheme.length), { config, revision, splits, signal });
 }
