@@ -317,7 +317,7 @@ const rooms: readonly (readonly [string, readonly string[]])[] = [
   [
     'cli/convert',
     [
-      ...['converter/convert', 'converter/dataset', 'converter/features', 'converter/hub'],
+      ...['converter/convert', 'converter/dataset', 'converter/hub'],
       ...['converter/parquet', 'inspect/progress', 'cli/command', 'cli/dict-file', 'cli/text'],
     ],
   ],

@@ -76,7 +76,7 @@ function ofJson(feature: unknown, depth: number): Feature {
     case 'ClassLabel':
       return classLabel(feature.names);
     case 'Image':
-      return image(feature.mode);
+      return image(feature);
     case 'Sequence':
     case 'List':
     case 'LargeList':
@@ -95,7 +95,9 @@ function ofJson(feature: unknown, depth: number): Feature {
   return { kind: 'struct', fields: new Map(fields) };
 }
 
-function image(mode: unknown): Feature {
+function image({ mode, decode }: Fields): Feature {
+  // The bytes themselves are asked for.
+  if (decode === false) return { kind: 'unsupported', name: 'an image that is not decoded' };
   return typeof mode === 'string' ? { kind: 'image', mode } : { kind: 'image' };
 }
 
@@ -151,7 +153,7 @@ function ofCard(entry: unknown, where: string, depth: number): Feature {
     if (key === 'name') continue;
     const parts = isRecord(settings) ? settings : {};
     if (key === 'class_label') return classLabel(parts.names);
-    if (key === 'image') return image(parts.mode);
+    if (key === 'image') return image(parts);
     if (/^array[2-5]_?d$/i.test(key)) return array(parts.shape, parts.dtype);
     return { kind: 'unsupported', name: key };
   }

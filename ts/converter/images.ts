@@ -46,7 +46,7 @@ export interface PictureColumn extends ImageColumn {
    * @param offsets for a column of lists: row i is the pictures `offsets[i]` to `offsets[i + 1]`, stacked
    *   along a new first axis; they must be alike
    * @throws LoaderxError with `field` (the column) and `record` (the row): MALFORMED for a picture that is
-   *   damaged, UNSUPPORTED for a format or mode that is not read, TOO_LARGE over the limits, SCHEMA for a
+   *   damaged, UNSUPPORTED for a format or mode that is not read, TOO_LARGE over the limits, SOURCE for a
    *   null, an empty list, or a picture of another rank or dtype than those before; and UNSUPPORTED where
    *   `sharp` is needed and not installed, ABORTED, and what appending to a container throws
    */
@@ -163,7 +163,7 @@ class Column implements PictureColumn {
 
   #fault(row: number, what: string): LoaderxError {
     const { column } = this.#options;
-    return new LoaderxError('SCHEMA', `column ${show(column)}, row ${row}: ${what}`, {
+    return new LoaderxError('SOURCE', `column ${show(column)}, row ${row}: ${what}`, {
       field: column,
       record: row,
     });

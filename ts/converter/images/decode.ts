@@ -109,8 +109,11 @@ export function decodedBytes({ width, height, mode }: AnyPictureFile): number {
   return width * height * channelCount(mode) * (isDeep(mode) ? 2 : 1);
 }
 
-/** From here on starting sharp is not what takes the time. */
-const sharpBytesMin = 64 * 1024;
+/**
+ * From here on sharp's threads together are faster than this one. Starting sharp takes about 0.6 ms of
+ * processor time, in which 24 KiB of scanlines are decoded here.
+ */
+const sharpBytesMin = 24 * 1024;
 
 /**
  * The picture, upright and in the mode that is wanted.

@@ -54,7 +54,7 @@ export class SettlingWriter {
    * Takes the next record, whose memory must not change any more. Resolves when there is room for another.
    *
    * @param row for errors
-   * @throws LoaderxError SCHEMA for another dtype or rank than the first record's; what appending throws
+   * @throws LoaderxError SOURCE for another dtype or rank than the first record's; what appending throws
    */
   async add(record: NdArray, row: number): Promise<void> {
     this.#first ??= { dtype: record.dtype, shape: record.shape };
@@ -62,7 +62,7 @@ export class SettlingWriter {
     if (record.dtype !== dtype || record.shape.length !== shape.length) {
       const { column } = this.#options;
       throw new LoaderxError(
-        'SCHEMA',
+        'SOURCE',
         `column ${show(column)}, row ${row}: the record is ${record.dtype} ${show(record.shape)}, and the first one is ${dtype} ${show(shape)}: all records of a column have one dtype and one rank`,
         { field: column, record: row },
       );
@@ -77,11 +77,11 @@ export class SettlingWriter {
       await this.#flush();
   }
 
-  /** Writes what is left and publishes. Throws SCHEMA when no record came. */
+  /** Writes what is left and publishes. Throws SOURCE when no record came. */
   async close(): Promise<void> {
     const { column, integrity } = this.#options;
     if (this.#first === undefined) {
-      throw new LoaderxError('SCHEMA', `column ${show(column)} has no rows`, { field: column });
+      throw new LoaderxError('SOURCE', `column ${show(column)} has no rows`, { field: column });
     }
     await this.#flush();
     await this.#writing;

@@ -44,9 +44,12 @@ export async function hasSharp(): Promise<boolean> {
   }
 }
 
-/** The first warning of libjpeg after which nothing but the pixels of the file come. */
+/**
+ * Warnings of libjpeg about what does not touch the pixels: a few bytes too many, odd headers. Then it goes on,
+ * as Pillow does. All its other warnings are about pixels that it makes up.
+ */
 const harmless =
-  /extraneous bytes before marker|Invalid SOS parameters|unknown JFIF revision|Unknown Adobe color transform/;
+  /\b\d{1,2} extraneous bytes|Invalid SOS parameters|unknown JFIF revision|Unknown Adobe color transform/;
 
 /**
  * The picture, upright.
@@ -97,7 +100,9 @@ async function run(
       `its header says ${width} by ${height} pixels of mode ${mode}, and there are ${info.width} by ${info.height} of ${info.channels} channels`,
     );
   }
-  return { mode, width, height, data: isDeep(mode) ? words(data) : data };
+  // A plain view: a Buffer would be one more class for those who look at it.
+  const samples = new Uint8Array(data.buffer, data.byteOffset, data.byteLength);
+  return { mode, width, height, data: isDeep(mode) ? words(samples) : samples };
 }
 
 /** Each mode as it is, without a way through another colour space. */
@@ -141,7 +146,7 @@ function turned(source: Pipeline, orientation: Orientation): Pipeline {
   }
 }
 
-function words(bytes: Buffer): Uint16Array {
+function words(bytes: Uint8Array): Uint16Array {
   if (bytes.byteOffset % 2 === 0) {
     return new Uint16Array(bytes.buffer, bytes.byteOffset, bytes.byteLength / 2);
   }

@@ -205,6 +205,7 @@ function columnsOf(root: SchemaTree): ReadonlyMap<string, Column> {
   /** `definition` and `lists`: levels above the node; a list's own are counted by its repeated child. */
   const visit = (node: SchemaTree, definition: number, lists: readonly number[]): Column => {
     const { element, children } = node;
+    if (typeof element.name !== 'string') throw new Error('a column has no name');
     const repeated = element.repetition_type === 'REPEATED';
     const own = definition + (element.repetition_type === 'REQUIRED' ? 0 : 1);
     const ownLists = repeated ? [...lists, own] : lists;
@@ -265,10 +266,14 @@ function leafOf(
   maxDefinition: number,
   listDefinitions: readonly number[],
 ): Leaf {
-  if (maxDefinition > 255) throw new Error(`more than 255 levels`);
+  if (maxDefinition > 255) throw new Error('more than 255 levels');
+  const physical = physicalOf(element);
+  if (physical.type === 'FIXED' && !(physical.width >= 1)) {
+    throw new Error(`values of ${physical.width} bytes`);
+  }
   return {
     index,
-    physical: physicalOf(element),
+    physical,
     dtype: dtypeOfElement(element),
     maxDefinition,
     listDefinitions,
