@@ -1,7 +1,8 @@
 // Conversions of a hub's dataset in a process of its own: killed at any moment, and on full disks.
-import { spawnSync } from 'node:child_process';
+import { spawn, spawnSync } from 'node:child_process';
 import { existsSync, mkdirSync, readdirSync, readFileSync } from 'node:fs';
 import path from 'node:path';
+import { fileURLToPath } from 'node:url';
 import t, { type Test } from 'tap';
 import { open } from '../ts/store/open.js';
 import { answerOf, startChild } from './support/child.js';
@@ -102,6 +103,66 @@ t.test(
     }
   },
 );
+
+t.test('the command line takes datasets of a hub, and never says the token', async (t) => {
+  const token = 'hf_WouldBeATokenIfItWereOne';
+  const server = await hub(t, 2);
+  const cli = fileURLToPath(new URL('../dist/cli.js', import.meta.url));
+  const home = scratch.folder();
+  /** Not spawnSync: the hub is in this process. */
+  const run = (args: readonly string[], more: Record<string, string> = {}) =>
+    new Promise<{ code: number | null; stdout: string; stderr: string }>((resolve) => {
+      const { NODE_OPTIONS: _, ...inherited } = process.env;
+      const env = {
+        ...inherited,
+        HF_HOME: home,
+        HF_ENDPOINT: server.endpoint,
+        HF_TOKEN: token,
+        ...more,
+      };
+      const child = spawn(process.execPath, [cli, 'convert', ...args], { env });
+      const said = { stdout: '', stderr: '' };
+      for (const name of ['stdout', 'stderr'] as const) {
+        child[name].on('data', (text) => {
+          said[name] += text;
+        });
+      }
+      child.on('close', (code) => {
+        t.notMatch(said.stdout + said.stderr, /WouldBeAToken|secret-of-the-url/);
+        resolve({ code, ...said });
+      });
+    });
+
+  const root = scratch.fresh('root');
+  t.match(await run([`hf://${repo}`, root, '--codec', 'raw', '--split', 'train']), {
+    code: 0,
+    stderr: '',
+  });
+  t.strictSame(readdirSync(root), ['train']);
+  t.equal(server.taken('storage').length, 2, 'only the files of that split were loaded');
+  const reader = open(path.join(root, 'train', 'x'));
+  t.equal(reader.length, 2 * rowsOfFile);
+  reader.closeSync();
+
+  const target = scratch.fresh('root');
+  const args = [`hf://${repo}`, target, '--codec', 'raw'];
+  t.match(await run([...args, '--revision', 'nosuch']), {
+    code: 3,
+    stderr: /no branch, tag or commit "nosuch"/,
+  });
+  t.match(await run([...args, '--config', 'nosuch']), {
+    code: 2,
+    stderr: /no config "nosuch"; it has "default"/,
+  });
+  t.match(await run(args, { HF_HUB_OFFLINE: '1' }), {
+    code: 3,
+    stderr: /test-00000-of-00001.parquet" is not in the cache/,
+  });
+  t.match(await run(['hf://../x', target, '--codec', 'raw']), { code: 2 });
+  server.intercept = () => ({ status: 403, headers: { 'x-error-code': 'GatedRepo' }, body: token });
+  t.match(await run([...args, '--json']), { code: 3, stdout: /"code": "GATED"/ });
+  t.strictSame(readdirSync(path.dirname(target)), []);
+});
 
 /** Runs what follows with a file system of 1 MiB at the folder. */
 function onSmallDisk(folder: string): readonly string[] {

@@ -20,6 +20,9 @@ export interface HubFile {
   readonly xetHash?: string;
 }
 
+/** The version of `@huggingface/hub` that the tests talk to. */
+export const libraryVersion = '2.17.5';
+
 type Library = typeof import('@huggingface/hub');
 
 let library: Promise<Library> | undefined;
@@ -32,7 +35,7 @@ async function loadLibrary(): Promise<Library> {
     library = undefined;
     throw new LoaderxError(
       'UNSUPPORTED',
-      'datasets of the hub are loaded by the package @huggingface/hub, which is not here: npm install @huggingface/hub@2.17.5',
+      `datasets of the hub are loaded by the package @huggingface/hub, which cannot be loaded: npm install @huggingface/hub@${libraryVersion}`,
       {},
       { cause },
     );
