@@ -23,6 +23,9 @@ export interface HubFile {
 /** The version of `@huggingface/hub` that the tests talk to. */
 export const libraryVersion = '2.17.5';
 
+/** Of one commit; a list that never ends would fill the memory. */
+const filesMax = 5_000_000;
+
 type Library = typeof import('@huggingface/hub');
 
 let library: Promise<Library> | undefined;
@@ -98,6 +101,12 @@ export class HubClient {
           );
         }
         files.set(file.path, file);
+        if (files.size > filesMax) {
+          throw networkError(
+            this.#repo,
+            `the hub's list has no end, or more than ${filesMax} files`,
+          );
+        }
       }
       return [...files.values()];
     });
