@@ -344,7 +344,7 @@ class Repository {
       const place =
         file.etag === undefined
           ? this.#cache.pathOf(commit, file.path)
-          : this.#cache.find(commit, file);
+          : this.#cache.placeOf(commit, file);
       if (place === undefined) throw this.#offline(show(file.path));
       return place;
     });
