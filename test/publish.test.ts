@@ -635,6 +635,52 @@ t.test('anything at the path is EXISTS, and is left alone', async (t) => {
   }
 });
 
+t.test('a link that has the name of a dead build: what it leads to is left alone', async (t) => {
+  const at = scratch.fresh();
+  const folder = path.dirname(at);
+  const precious = path.join(folder, 'precious');
+  const writer = create(precious);
+  writer.appendSync(records(0, 3));
+  writer.closeSync();
+  const link = path.join(folder, `.${path.basename(at)}.build-000000000000`);
+  symlinkSync('precious', link);
+  create(at).closeSync();
+  t.equal(open(precious).length, 3);
+  t.equal(readlinkSync(link), 'precious');
+  create(`${at}-2`).abort();
+  t.equal(open(precious).length, 3);
+});
+
+t.test('a container never has the name of a build', async (t) => {
+  const folder = path.dirname(scratch.fresh());
+  for (const name of ['.c.build-0123456789ab', '..build-0123456789ab']) {
+    t.equal(await codeOf(() => create(path.join(folder, name))), 'UNSUPPORTED', name);
+  }
+  for (const name of [
+    'c.build-0123456789ab',
+    '.c.build-0123456789',
+    '.c.build-0123456789xy',
+    '.build-0123456789ab',
+  ]) {
+    create(path.join(folder, name)).closeSync();
+    t.equal(open(path.join(folder, name)).length, 0, name);
+  }
+});
+
+t.test('the parent may be a link to a folder', async (t) => {
+  const folder = path.dirname(scratch.fresh());
+  mkdirSync(path.join(folder, 'real'));
+  symlinkSync('real', path.join(folder, 'link'));
+  for (const name of ['a', 'new/b', 'new/deep/c']) {
+    create(path.join(folder, 'link', name)).closeSync();
+    t.equal(open(path.join(folder, 'real', name)).length, 0, name);
+  }
+  symlinkSync('nowhere', path.join(folder, 'dangling'));
+  t.equal(await codeOf(() => create(path.join(folder, 'dangling', 'x'))), 'IO');
+  writeFileSync(path.join(folder, 'file'), '');
+  t.equal(await codeOf(() => create(path.join(folder, 'file', 'x'))), 'IO');
+});
+
 t.test('siblings: the live, the dead, and those of others', async (t) => {
   const at = scratch.fresh();
   const folder = path.dirname(at);

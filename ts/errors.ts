@@ -44,8 +44,20 @@ const meanings = {
   TRANSFORM: 'a transform cannot run, or its result cannot be handed over',
   /** Bytes are not those that the container's integrity file vouches for, or it has no such file. */
   INTEGRITY: 'not what the integrity file vouches for',
+  /** The dataset's owner lets in only who has agreed to conditions. */
+  GATED: 'only for those who agreed to conditions',
+  /** The hub does not show it without a token, or not for this one. */
+  UNAUTHORIZED: 'not without a token, or not with this one',
+  /** It is not in the cache, and no request may be made. */
+  OFFLINE: 'not in the cache, and no request may be made',
+  /** The hub has had too many requests. */
+  RATE_LIMITED: 'too many requests',
+  /** The hub cannot be reached, broke off, or answered what cannot be. */
+  NETWORK: 'the hub cannot be reached, or its answer cannot be used',
   /** The caller's signal was aborted; `cause` is its reason. */
   ABORTED: 'the signal was aborted',
+  /** What is to be converted cannot be: a null, an empty list, values that do not fit what is declared. */
+  SOURCE: 'what is to be converted cannot be',
   /** This platform, file system or stored dtype is not covered. */
   UNSUPPORTED: 'not covered here',
   /** A defect of this package: please report it. */

@@ -13,6 +13,7 @@ import {
   type OptionValues,
   UsageError,
 } from './command.js';
+import { convertCommand } from './convert.js';
 import { diffCommand } from './diff.js';
 import { digestCommand } from './digest.js';
 import { headCommand } from './head.js';
@@ -32,6 +33,7 @@ export const commands: readonly Command[] = [
   diffCommand,
   recodeCommand,
   trainDictCommand,
+  convertCommand,
 ];
 
 /** Options of every command. */

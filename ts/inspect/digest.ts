@@ -54,7 +54,7 @@ export async function digest(path: ContainerPath, options?: DigestOptions): Prom
   try {
     // Also where it is to be replaced: it may be a link to something that is needed.
     if (!dryRun) assertFile(container);
-    const facts = dryRun || replace ? undefined : readIntegrityFacts(container);
+    const facts = dryRun || replace ? undefined : await readIntegrityFacts(container, work.signal);
     if (facts !== undefined) return await kept(path, container, opened, facts, work);
     const reader = readerOf(opened);
     if (dryRun) {

@@ -30,6 +30,7 @@ export function idArray(ids: unknown, recordCount: number): BigUint64Array {
     return wordsOf(list as readonly number[]);
   }
   const name = typedArrayName(ids);
+  if (name !== undefined) assertAttached(ids as ArrayBufferView);
   if ((name === 'Uint32Array' || name === 'BigUint64Array') && !isHonest(ids as Uint32Array)) {
     throw new ArgumentTypeError(
       'ids',
@@ -56,6 +57,16 @@ export function idArray(ids: unknown, recordCount: number): BigUint64Array {
     'ids',
     `ids must be an array of integers, a Uint32Array or a BigUint64Array, got ${show(ids)}`,
   );
+}
+
+/** Memory that was transferred away reads as a list of no ids. */
+function assertAttached(list: ArrayBufferView): void {
+  if (list.byteLength > 0) return;
+  try {
+    new Uint8Array(list.buffer);
+  } catch {
+    throw new ArgumentTypeError('ids', 'the memory of ids was transferred away');
+  }
 }
 
 /** One id, checked; -0 is 0. `name` is what messages call it. */
