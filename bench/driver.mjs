@@ -16,13 +16,13 @@
 import fs from 'node:fs';
 import path from 'node:path';
 import { entry, Failure, shown } from '../scripts/script.mjs';
+import { Arguments, commonDefaults, conclude, resultFile, takeCommon } from './arguments.mjs';
 import { entries, quick, workloads } from './catalogue.mjs';
-import { writeDocs } from './docs.mjs';
 import { ensureEnvironments } from './environment.mjs';
 import { measureExtras } from './extras.mjs';
 import { machineLimits, machineTable } from './machine.mjs';
-import { dataFolder, inBench, workloadFolder } from './paths.mjs';
-import { goalLines, goals, grouped, markdown } from './report.mjs';
+import { workloadFolder } from './paths.mjs';
+import { goals, markdown } from './report.mjs';
 import { Run, say } from './run.mjs';
 
 /** @typedef {import('./catalogue.mjs').WorkloadName} WorkloadName */
@@ -39,58 +39,35 @@ const quickSecondsPerRow = 0.15;
 /** @param {string[]} args */
 function parse(args) {
   const options = {
-    isQuick: false,
+    ...commonDefaults,
     only: /** @type {WorkloadName[]} */ ([]),
     backends: /** @type {string[] | undefined} */ (undefined),
-    rounds: 3,
-    seconds: /** @type {number | undefined} */ (undefined),
     parts: /** @type {Set<'write' | 'gather' | 'extras'>} */ (new Set()),
     extras: /** @type {string | undefined} */ (undefined),
-    repeats: /** @type {number | undefined} */ (undefined),
-    disturbedCores: 0.15,
-    data: dataFolder,
-    docs: false,
     reports: /** @type {string[]} */ ([]),
   };
-  const rest = [...args];
-  const value = (/** @type {string} */ name) => {
-    const next = rest.shift();
-    if (next === undefined || next.startsWith('--'))
-      throw new Failure(`${name} wants a value`, usage);
-    return next;
-  };
-  const number = (/** @type {string} */ name) => {
-    const text = value(name);
-    if (!/^\d+(\.\d+)?$/.test(text)) throw new Failure(`${name} ${text} is no number`, usage);
-    return Number(text);
-  };
-  for (let arg = rest.shift(); arg !== undefined; arg = rest.shift()) {
-    if (arg === '--quick') options.isQuick = true;
-    else if (arg === '--docs') options.docs = true;
-    else if (arg === '--write') options.parts.add('write');
+  const rest = new Arguments(args, usage);
+  for (let arg = rest.next(); arg !== undefined; arg = rest.next()) {
+    if (takeCommon(arg, rest, options)) continue;
+    if (arg === '--write') options.parts.add('write');
     else if (arg === '--gather') options.parts.add('gather');
     else if (arg === '--extras') {
       options.parts.add('extras');
-      if (rest[0] !== undefined && !rest[0].startsWith('--')) options.extras = rest.shift();
+      options.extras = rest.optional() ?? options.extras;
     } else if (arg === '--only') {
-      const name = /** @type {WorkloadName} */ (value(arg));
+      const name = /** @type {WorkloadName} */ (rest.value(arg));
       if (!workloadNames.includes(name)) {
         throw new Failure(`there is no workload ${name}`, workloadNames.join(' '));
       }
       options.only.push(name);
     } else if (arg === '--backends') {
-      options.backends = value(arg).split(',');
       const known = [...entries.map(({ name }) => name), 'limits'];
-      const strange = options.backends.filter((name) => !known.includes(name));
-      if (strange.length > 0) throw new Failure(`there is no backend ${strange}`, known.join(' '));
-    } else if (arg === '--rounds') options.rounds = Math.max(1, Math.floor(number(arg)));
-    else if (arg === '--seconds') options.seconds = number(arg);
-    else if (arg === '--repeats') options.repeats = Math.floor(number(arg));
-    else if (arg === '--disturbed') options.disturbedCores = number(arg);
-    else if (arg === '--data') options.data = path.resolve(value(arg));
-    else if (arg === '--report') {
-      options.reports.push(value(arg));
-      while (rest[0] !== undefined && !rest[0].startsWith('--')) options.reports.push(value(arg));
+      options.backends = rest.names(arg, known, 'backend');
+    } else if (arg === '--report') {
+      options.reports.push(rest.value(arg));
+      for (let file = rest.optional(); file !== undefined; file = rest.optional()) {
+        options.reports.push(file);
+      }
     } else throw new Failure(`npm run bench does not know ${arg}`, usage);
   }
   return options;
@@ -123,7 +100,7 @@ async function bench(options) {
     isQuick,
     writes: wants('write'),
     gathers: wants('gather'),
-    rounds: options.rounds,
+    rounds: options.rounds ?? 3,
     seconds: options.seconds ?? (isQuick ? quickSecondsPerRow : 2),
     repeats: options.repeats ?? (isQuick ? 0 : 2),
     disturbedCores: options.disturbedCores,
@@ -147,10 +124,7 @@ async function bench(options) {
     }
   }
 
-  const folder = inBench('results');
-  fs.mkdirSync(folder, { recursive: true });
-  const date = new Date().toISOString();
-  const file = path.join(folder, `${date.replaceAll(/[:.]/g, '-')}.json`);
+  const { date, folder, name, save: saveResult } = resultFile('');
   const first = /** @type {WorkloadName} */ (there[0]);
   const source = ['values.npy', 'records.npy']
     .map((name) => path.join(workloadFolder(data, first), name))
@@ -168,7 +142,7 @@ async function bench(options) {
     missing: run.missing,
     extras: {},
   };
-  const save = () => fs.writeFileSync(file, `${JSON.stringify(result, null, 1)}\n`);
+  const save = () => saveResult(result);
   if (measuresRows) await run.measure(measured, save);
   if (wants('extras')) {
     result.extras = await measureExtras(run, {
@@ -180,22 +154,15 @@ async function bench(options) {
     });
   }
   save();
-  say(`\n${shown(file)}`);
-  conclude(result, isFull || options.docs);
+  say(`\n${name}`);
+  tell(result, isFull || options.docs);
   say(`${((performance.now() - startMs) / 1000).toFixed(0)} s`);
 }
 
 /** @param {Result} result @param {boolean} intoDocs */
-function conclude(result, intoDocs) {
-  const reached = goals(result);
-  for (const line of goalLines(reached)) say(line);
-  for (const { workload, what, reason } of grouped(result.missing)) {
-    say(`not measured: ${what} (${workload}): ${reason}`);
-  }
-  const of = (/** @type {string} */ verdict) =>
-    reached.filter((goal) => goal.verdict === verdict).length;
-  say(`goals: ${of('yes')} reached, ${of('NO')} not reached, ${of('not measured')} not measured`);
-  if (intoDocs) writeDocs('bench', markdown(result));
+function tell(result, intoDocs) {
+  const docs = { name: /** @type {const} */ ('bench'), markdown: () => markdown(result) };
+  conclude(goals(result), result.missing, intoDocs ? docs : undefined);
 }
 
 /**
@@ -231,7 +198,7 @@ function merged(files) {
 
 await entry(import.meta, async (args) => {
   const options = parse(args);
-  if (options.reports.length > 0) conclude(merged(options.reports), true);
+  if (options.reports.length > 0) tell(merged(options.reports), true);
   else await bench(options);
   return 0;
 });

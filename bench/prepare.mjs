@@ -70,6 +70,7 @@ function fetchDebian(sources) {
       }
     }
     const file = path.join(downloads, find() ?? '');
+    fs.mkdirSync(folder, { recursive: true });
     const unpacked = ask('dpkg-deb', ['-x', file, folder]);
     if (!unpacked.ok) throw new Failure(`${shown(file)} cannot be unpacked`, unpacked.output);
     const version = ask('dpkg-deb', ['-f', file, 'Version']).stdout;

@@ -271,32 +271,24 @@ export class Run {
    * @param {number} round
    */
   async #all(jobs, round) {
-    let pending = jobs;
-    for (
-      let attempt = 1;
-      attempt <= this.#options.repeats + 1 && pending.length > 0;
-      attempt += 1
-    ) {
-      const disturbed = [];
-      for (const job of pending) {
-        if (this.#isLate()) {
-          if (round === 1 && attempt === 1) this.#missedInTime(job);
-          continue;
-        }
-        const key = [job.workload, job.name, job.variant, job.mode].join(' ');
-        const store = [job.workload, job.name, job.variant].join(' ');
-        if (this.#failed.has(key) || this.#failed.has(store)) continue;
-        try {
-          const sample = await this.#sample(job, round, attempt);
-          if ((sample.foreignCores ?? 0) > this.#options.disturbedCores) disturbed.push(job);
-        } catch (error) {
-          // Without its store none of a backend's rows can be measured.
-          this.#failed.add(job.op === 'write' ? store : key);
-          this.#miss(job.workload, `${job.name} ${job.variant} ${job.mode}`, messageOf(error));
-        }
+    await repeatDisturbed(jobs, this.#options.repeats, async (job, attempt) => {
+      if (this.#isLate()) {
+        if (round === 1 && attempt === 1) this.#missedInTime(job);
+        return false;
       }
-      pending = disturbed;
-    }
+      const key = [job.workload, job.name, job.variant, job.mode].join(' ');
+      const store = [job.workload, job.name, job.variant].join(' ');
+      if (this.#failed.has(key) || this.#failed.has(store)) return false;
+      try {
+        const sample = await this.#sample(job, round, attempt);
+        return (sample.foreignCores ?? 0) > this.#options.disturbedCores;
+      } catch (error) {
+        // Without its store none of a backend's rows can be measured.
+        this.#failed.add(job.op === 'write' ? store : key);
+        this.#miss(job.workload, `${job.name} ${job.variant} ${job.mode}`, messageOf(error));
+        return false;
+      }
+    });
   }
 
   /** @param {RowJob} job @param {number} round @param {number} attempt */
@@ -458,4 +450,22 @@ function show({ op, backend, variant, mode, mibPerS, p50Ms, foreignCores, attemp
   const again = attempt === 1 ? '' : `  attempt ${attempt}`;
   const name = `${op} ${backend}-${variant}${mode === '' ? '' : ` ${mode}`}`;
   say(`  ${name.padEnd(46)}${rate}${call}${others}${again}`);
+}
+
+/**
+ * Does each job once, then those again that others disturbed, up to `repeats` times.
+ *
+ * @template Job
+ * @param {readonly Job[]} jobs
+ * @param {number} repeats
+ * @param {(job: Job, attempt: number) => Promise<boolean>} perform attempts count from 1; resolves to
+ *   whether the job was disturbed
+ */
+export async function repeatDisturbed(jobs, repeats, perform) {
+  let pending = jobs;
+  for (let attempt = 1; attempt <= repeats + 1; attempt += 1) {
+    const disturbed = [];
+    for (const job of pending) if (await perform(job, attempt)) disturbed.push(job);
+    pending = disturbed;
+  }
 }

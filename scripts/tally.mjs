@@ -95,3 +95,49 @@ export function readTapTotals(lines) {
     skipped: count('skip') + count('todo') - empty,
   };
 }
+
+/**
+ * What failed, for the end of a long output: each failed assertion with the file and the subtests
+ * that it stands in, and the first lines of what the runner says of it. A subtest that failed without
+ * a failed assertion inside (a timeout, a plan not kept) stands for itself.
+ *
+ * @param {readonly string[]} lines what the tap runner printed
+ * @returns {string[]} lines that begin with `FAILED  `, or with `        | ` for what is said of it
+ */
+export function readTapFailures(lines) {
+  /** @type {string[]} */
+  const failures = [];
+  /** The subtests that are open, outermost first. @type {{name: string, blamed: boolean}[]} */
+  const open = [];
+  lines.forEach((line, index) => {
+    const depth = (/^ */.exec(line)?.[0].length ?? 0) / 4;
+    const begun = /^ *# Subtest: (.*)$/.exec(line)?.[1];
+    if (begun !== undefined) {
+      open.length = Math.min(open.length, depth);
+      open.push({ name: begun, blamed: false });
+      return;
+    }
+    const [, not, said = ''] = /^ *(not )?ok \d+(?: - (.*))?$/.exec(line) ?? [];
+    if (said === '' && not === undefined) return;
+    const name = said.replace(/ # time=.*$/, '');
+    const ended = open[depth];
+    open.length = Math.min(open.length, depth);
+    if (not === undefined || / # (?:TODO|SKIP)\b/i.test(said)) return;
+    if (ended?.blamed) return;
+    const path = [...open.map((subtest) => subtest.name), name].join(' > ');
+    for (const subtest of open) subtest.blamed = true;
+    failures.push(`FAILED  ${path}`, ...diagnosis(lines, index + 1).map((it) => `        | ${it}`));
+  });
+  return failures;
+}
+
+const diagnosisLinesMax = 24;
+
+/** The block between `---` and `...` that begins at `start`, without its indent. @param {readonly string[]} lines @param {number} start @returns {string[]} */
+function diagnosis(lines, start) {
+  const indent = /^( *)---$/.exec(lines[start] ?? '')?.[1];
+  if (indent === undefined) return [];
+  const length = lines.slice(start + 1).findIndex((line) => line === `${indent}...`);
+  const block = lines.slice(start + 1, length < 0 ? undefined : start + 1 + length);
+  return block.slice(0, diagnosisLinesMax).map((line) => line.slice(indent.length));
+}

@@ -15,6 +15,7 @@ import {
   closingLine,
   exitCode,
   heldTo,
+  readTapFailures,
   readTapTotals,
   readZigSummary,
   single,
@@ -27,7 +28,8 @@ import {
  * @typedef {object} Step
  * @property {string} name
  * @property {'lint' | 'zig' | 'ts'} part
- * @property {(tools: {zig: string}, files: readonly string[]) => Promise<Tally>} check
+ * @property {(tools: {zig: string}, files: readonly string[], failures: string[]) => Promise<Tally>} check
+ *   adds to `failures` what is to be said again at the end
  */
 
 /** In this order. `zig-debug` and `zig-fast` are the test programs of build.zig. @type {Step[]} */
@@ -65,12 +67,13 @@ const steps = [
   {
     name: 'tap',
     part: 'ts',
-    check: async (tools, files) => {
+    check: async (tools, files, failures) => {
       await build(tools);
       /** @type {string[]} */
       const lines = [];
       const tap = [bin('tap', 'dist/esm/run.mjs'), '--reporter=tap', ...files];
       const code = await run(process.execPath, tap, { onLine: (line) => lines.push(line) });
+      failures.push(...readTapFailures(lines));
       return heldTo(readTapTotals(lines), code);
     },
   },
@@ -120,15 +123,18 @@ async function perform(step, tools, files) {
   const startMs = Date.now();
   /** @type {Tally} */
   let tally;
+  /** @type {string[]} */
+  const failures = [];
   try {
-    tally = await step.check(tools, files);
+    tally = await step.check(tools, files, failures);
   } catch (error) {
     process.stdout.write(`${explain(error)}\n`);
     tally = single(false);
   }
   const seconds = ((Date.now() - startMs) / 1000).toFixed(1);
   process.stdout.write(`== ${step.name}: ${closingLine(tally)} (${seconds} s)\n`);
-  return { step, tally };
+  if (tally.failed > 0 && failures.length === 0) failures.push(`FAILED  ${step.name}`);
+  return { step, tally, failures };
 }
 
 /** @param {string[]} args @returns {Promise<Tally>} */
@@ -139,6 +145,10 @@ async function test(args) {
     const results = [];
     for (const step of wanted) results.push(await perform(step, tools, files));
     process.stdout.write('\n');
+    // Thousands of lines lie between a failure and the end.
+    for (const { failures } of results) {
+      for (const line of failures) process.stdout.write(`${line}\n`);
+    }
     for (const { step, tally } of results) {
       process.stdout.write(`  ${step.name}: ${closingLine(tally)}\n`);
     }

@@ -146,6 +146,25 @@ t.test('names are encoded once, and mean themselves (B87)', async (t) => {
   });
 });
 
+t.test('files whose snapshots are one are read by their content', async (t) => {
+  // As on a file system that folds case: the second file's link took the first one's place.
+  const { server, commit, caller } = await begin(t);
+  await caller.load(repo);
+  const file = path.join(
+    caller.folder(repo),
+    'snapshots',
+    commit,
+    'data',
+    'train-00000-of-00001.parquet',
+  );
+  unlinkSync(file);
+  writeFileSync(file, bytesOf(train.length, 9));
+  t.strictSame(contentsOf(await caller.load(repo)), smallContents);
+  caller.env.HF_HUB_OFFLINE = '1';
+  t.strictSame(contentsOf(await caller.load(repo)), smallContents);
+  t.ok(server);
+});
+
 t.test('old datasets have a name without an owner; lists come in pages', async (t) => {
   const server = await HubServer.start(t, { pageEntries: 3 });
   const names = Array.from(
@@ -830,6 +849,7 @@ t.test('offline, from what is in the cache', async (t) => {
     });
     t.match(await failureOf(caller.load('fx/b')), { code: 'OFFLINE' });
 
+    unlinkSync(path.join(caller.folder(repo), 'blobs', sha256(test)));
     unlinkSync(
       path.join(caller.folder(repo), 'snapshots', commit, 'data', 'test-00000-of-00001.parquet'),
     );

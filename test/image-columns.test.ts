@@ -132,7 +132,7 @@ for (const [what, count, at] of [
   });
 }
 
-// 3 MiB decoded: six fill a batch, so by these rows one batch, three batches are written as dense.
+// 3 MiB decoded: three fill a batch, so that batches are written as dense by these rows.
 for (const codec of ['raw', 'zstd'] as const) {
   for (const at of [8, 14]) {
     t.test(`another size at row ${at} of large pictures, ${codec}`, async (t) => {
@@ -200,7 +200,7 @@ t.test('a mode that the feature asks for', async (t) => {
   t.strictSame(records.map(look), ['uint8 4x5 7', 'uint8 4x5 8']);
 });
 
-t.test('what does not fit fails, naming column and row', async (t) => {
+t.test('B80: what does not fit fails, naming column and row', async (t) => {
   const good = png(4, 5, 1);
   const grey = png(4, 5, 1, { kind: 'grey' });
   const deep = png(4, 5, 1, { kind: 'grey', bits: 16 });
@@ -226,6 +226,27 @@ t.test('what does not fit fails, naming column and row', async (t) => {
       t.equal(error.record, row);
       t.match(error.message, new RegExp(`row ${row}\\b`));
     }
+  }
+});
+
+t.test('B80: each mode has its rank', { timeout: 60_000 }, async (t) => {
+  const cases = JSON.parse(
+    readFileSync(path.join(import.meta.dirname, 'golden', 'images.json'), 'utf8'),
+  ) as readonly { readonly name: string; readonly bytes: string }[];
+  for (const [name, dtype, itemShape] of [
+    ['png grey 8 7x13', 'uint8', [7, 13]],
+    ['png la 8 7x13', 'uint8', [7, 13, 2]],
+    ['png rgb 8 7x13', 'uint8', [7, 13, 3]],
+    ['png rgba 8 7x13', 'uint8', [7, 13, 4]],
+    ['png palette 8 7x13', 'uint8', [7, 13]],
+    ['png grey 1 7x13', 'bool', [7, 13]],
+    ['jpeg CMYK', 'uint8', [21, 19, 4]],
+    ['jpeg EXIF 6', 'uint8', [19, 21, 3]],
+  ] as const) {
+    const bytes = cases.find((each) => each.name === name)?.bytes ?? '';
+    const reader = open(await written([Buffer.from(bytes, 'base64')]));
+    t.match(reader, { kind: 'dense', dtype, itemShape }, name);
+    await reader.close();
   }
 });
 

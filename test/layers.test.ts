@@ -15,6 +15,7 @@ const rooms: readonly (readonly [string, readonly string[]])[] = [
   ['errors', []],
   ['dtype', ['errors']],
   ['ndarray', ['dtype', 'errors']],
+  ['signal', ['errors']],
   ['schema-walk', ['errors']],
   ['schema', ['dtype', 'schema-walk', 'errors', 'msgpackr']],
 
@@ -32,7 +33,7 @@ const rooms: readonly (readonly [string, readonly string[]])[] = [
       'node:url',
     ],
   ],
-  ['native/cancel', ['errors']],
+  ['native/cancel', ['errors', 'signal']],
   ['native/turn', []],
 
   // Containers. Each line may be read as "uses".
@@ -46,7 +47,7 @@ const rooms: readonly (readonly [string, readonly string[]])[] = [
   ['store/handle', ['errors', 'native/binding']],
   ['store/sizes', []],
   // Reading a whole container, and what is known of it once it was read. Readers are types here.
-  ['store/walk', ['dtype', 'schema', 'store/capability', 'store/ids', 'store/sizes']],
+  ['store/walk', ['dtype', 'schema', 'signal', 'store/capability', 'store/ids', 'store/sizes']],
   ['store/logical-digest', ['node:crypto', 'store/capability', 'store/walk']],
   ['store/folder', ['errors', 'node:fs', 'node:path', 'store/path']],
   ['store/integrity-file', ['errors', 'node:crypto']],
@@ -55,7 +56,7 @@ const rooms: readonly (readonly [string, readonly string[]])[] = [
     [
       ...['errors', 'schema', 'native/binding', 'native/cancel', 'store/capability'],
       ...['store/folder', 'store/handle', 'store/integrity-file', 'store/logical-digest'],
-      'store/path',
+      ...['node:timers/promises', 'store/path'],
     ],
   ],
   [
@@ -76,12 +77,16 @@ const rooms: readonly (readonly [string, readonly string[]])[] = [
   [
     'store/reader',
     [
-      ...['dtype', 'errors', 'schema', 'native/cancel', 'store/capability', 'store/container'],
+      ...['dtype', 'errors', 'schema', 'signal', 'native/cancel', 'store/capability'],
+      'store/container',
       ...['store/fields', 'store/handle', 'store/ids', 'store/stream'],
     ],
   ],
   ['store/dense-views', ['dtype', 'ndarray', 'store/memory']],
-  ['store/pad', ['dtype', 'errors', 'native/load', 'store/capability', 'store/fields']],
+  [
+    'store/pad',
+    ['dtype', 'errors', 'native/load', 'store/capability', 'store/fields', 'store/ids'],
+  ],
   [
     'store/ragged-pack',
     ['dtype', 'errors', 'ndarray', 'schema', 'store/append-queue', 'store/memory'],
@@ -130,7 +135,7 @@ const rooms: readonly (readonly [string, readonly string[]])[] = [
   ],
 
   ['configure', ['errors', 'native/load']],
-  ['sampler', ['errors', 'native/binding', 'native/cancel', 'native/load']],
+  ['sampler', ['errors', 'signal', 'native/binding', 'native/cancel', 'native/load']],
   ['dict', ['dtype', 'errors', 'ndarray', 'native/load', 'store/capability', 'store/sizes']],
 
   // The converter: from rows to containers.
@@ -200,7 +205,7 @@ const rooms: readonly (readonly [string, readonly string[]])[] = [
     'converter/images/settling',
     [
       ...['dtype', 'errors', 'ndarray', 'node:crypto', 'node:fs/promises', 'node:path'],
-      ...['store/capability', 'store/dense', 'store/ragged', 'store/walk'],
+      ...['store/capability', 'store/dense', 'store/ragged'],
     ],
   ],
   [
@@ -227,7 +232,7 @@ const rooms: readonly (readonly [string, readonly string[]])[] = [
   [
     'converter/convert',
     [
-      ...['errors', 'native/cancel', 'node:path', 'store/capability', 'store/fields'],
+      ...['errors', 'signal', 'node:path', 'store/capability', 'store/fields'],
       ...['store/path', 'converter/column', 'converter/dataset', 'converter/images'],
       ...['converter/layout', 'converter/names', 'converter/rows', 'converter/staging'],
     ],
@@ -235,7 +240,7 @@ const rooms: readonly (readonly [string, readonly string[]])[] = [
 
   // Looking at whole containers. Natively they are checked, and read as everybody reads them.
   ['inspect/progress', []],
-  ['inspect/settings', ['errors', 'native/cancel', 'store/fields', 'inspect/progress']],
+  ['inspect/settings', ['errors', 'signal', 'store/fields', 'inspect/progress']],
   [
     'inspect/facts',
     ['dtype', 'schema', 'store/capability', 'store/container', 'store/dense', 'store/ragged'],
@@ -285,7 +290,15 @@ const rooms: readonly (readonly [string, readonly string[]])[] = [
   [
     'inspect/recode',
     [
-      ...['dict', 'errors', 'schema', 'store/capability', 'store/container', 'store/dense'],
+      ...[
+        'dict',
+        'errors',
+        'signal',
+        'schema',
+        'store/capability',
+        'store/container',
+        'store/dense',
+      ],
       ...['store/fields', 'store/folder', 'store/integrity', 'store/integrity-file'],
       ...['store/logical-digest', 'store/path', 'store/ragged', 'store/walk'],
       ...['inspect/facts', 'inspect/progress', 'inspect/settings'],
@@ -372,7 +385,7 @@ const rooms: readonly (readonly [string, readonly string[]])[] = [
   [
     'converter/hub',
     [
-      ...['errors', 'node:fs', 'node:os', 'node:timers/promises', 'native/cancel', 'store/fields'],
+      ...['errors', 'node:fs', 'node:os', 'node:timers/promises', 'signal', 'store/fields'],
       ...['converter/hub/cache', 'converter/hub/card', 'converter/hub/client'],
       ...['converter/hub/data-files', 'converter/hub/formats', 'converter/hub/load'],
       ...['converter/hub/names', 'converter/hub/settings', 'converter/hub/wire'],
@@ -391,7 +404,7 @@ const rooms: readonly (readonly [string, readonly string[]])[] = [
   [
     'loader/options',
     [
-      ...['errors', 'sampler', 'store/stream', 'loader/batch', 'loader/shard'],
+      ...['errors', 'sampler', 'signal', 'store/stream', 'loader/batch', 'loader/shard'],
       'loader/transform-module',
     ],
   ],
@@ -421,7 +434,8 @@ const rooms: readonly (readonly [string, readonly string[]])[] = [
   [
     'loader/data-loader',
     [
-      ...['errors', 'sampler', 'loader/batch', 'loader/options', 'loader/plan', 'loader/prefetch'],
+      ...['errors', 'signal', 'sampler', 'loader/batch', 'loader/options', 'loader/plan'],
+      'loader/prefetch',
       ...['loader/shard', 'loader/transform', 'loader/transform-pool'],
     ],
   ],
@@ -517,7 +531,7 @@ t.test('the whole areas: what each may never open', async (t) => {
     [/^native\//, /^(store\/|dtype|ndarray|schema|sampler|dict|loader\/|converter\/)/],
     [/^(store\/|sampler|dict)/, /^(loader\/|converter\/|index|converter|cli)/],
     [/^loader\//, /^(native\/|converter\/|store\/(?!capability$|hand-over$|stream$))/],
-    [/^converter\//, /^(native\/(?!cancel$)|loader\/)/],
+    [/^converter\//, /^(native|loader)\//],
     [/^(store\/|sampler|dict|loader\/)/, /^(inspect|cli)\//],
     [/^inspect\//, /^(loader|converter|cli)\//],
     [/^cli\//, /^(native|loader)\/|^store\/(?!open$)/],

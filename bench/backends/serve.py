@@ -14,9 +14,9 @@ import os
 import platform
 import sys
 import time
-import traceback
 
 import numpy as np
+from protocol import serve, summary
 
 CALLS_MIN = 5  # a slow backend is timed this often at least
 WARM_SHARE = 0.2  # of the wanted seconds; not recorded
@@ -140,23 +140,6 @@ def measure(workload, gather, plan, seconds, start):
     return {**summary(times), "records": len(times) * workload.batch, "bytes": size}
 
 
-def summary(times):
-    ordered = sorted(times)
-    total = sum(ordered)
-
-    def at(share):
-        return ordered[int((len(ordered) - 1) * share)] * 1000
-
-    return {
-        "calls": len(times),
-        "seconds": total,
-        "minMs": at(0),
-        "p50Ms": at(0.5),
-        "p95Ms": at(0.95),
-        "meanMs": total / len(times) * 1000,
-    }
-
-
 class Session:
     def __init__(self, backend):
         self.backend = backend
@@ -199,24 +182,13 @@ class Session:
         return {}
 
 
-def serve(operations):
-    for line in sys.stdin:
-        try:
-            request = json.loads(line)
-            answer = {"result": getattr(operations, request["op"])(request)}
-        except Exception:
-            answer = {"error": traceback.format_exc()}
-        print(json.dumps(answer), flush=True)
+def load_module():
+    # By path: a probe lies in another folder than this file, which imports find by itself.
+    spec = importlib.util.spec_from_file_location("backend", sys.argv[1])
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
 
 
 if __name__ == "__main__":
-    # By path: a probe lies in another folder than this file, which imports find by itself.
-    spec = importlib.util.spec_from_file_location("backend", sys.argv[1])
-    try:
-        module = importlib.util.module_from_spec(spec)
-        spec.loader.exec_module(module)
-    except Exception:
-        # The first request gets the reason.
-        print(json.dumps({"error": traceback.format_exc()}), flush=True)
-        sys.exit(1)
-    serve(Session(module))
+    serve(load_module, Session)

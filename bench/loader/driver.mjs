@@ -14,11 +14,10 @@
 import fs from 'node:fs';
 import path from 'node:path';
 import { entry, Failure, shown } from '../../scripts/script.mjs';
-import { writeDocs } from '../docs.mjs';
+import { Arguments, commonDefaults, conclude, resultFile, takeCommon } from '../arguments.mjs';
 import { ensureEnvironments } from '../environment.mjs';
 import { machineLimits, machineTable } from '../machine.mjs';
-import { dataFolder, inBench, workloadFolder } from '../paths.mjs';
-import { goalLines, grouped } from '../report.mjs';
+import { workloadFolder } from '../paths.mjs';
 import { say } from '../run.mjs';
 import { loaders, quick, workloadName, writers } from './catalogue.mjs';
 import { goals, markdown } from './report.mjs';
@@ -40,48 +39,22 @@ const quickSecondsPerRow = 0.5;
 /** @param {string[]} args */
 function parse(args) {
   const options = {
-    isQuick: false,
+    ...commonDefaults,
     only: /** @type {Part[]} */ ([]),
     loaders: /** @type {string[] | undefined} */ (undefined),
-    rounds: /** @type {number | undefined} */ (undefined),
-    seconds: /** @type {number | undefined} */ (undefined),
-    repeats: /** @type {number | undefined} */ (undefined),
-    disturbedCores: 0.15,
-    data: dataFolder,
-    docs: false,
     report: /** @type {string | undefined} */ (undefined),
   };
-  const rest = [...args];
-  const value = (/** @type {string} */ name) => {
-    const next = rest.shift();
-    if (next === undefined || next.startsWith('--')) {
-      throw new Failure(`${name} wants a value`, usage);
-    }
-    return next;
-  };
-  const number = (/** @type {string} */ name) => {
-    const text = value(name);
-    if (!/^\d+(\.\d+)?$/.test(text)) throw new Failure(`${name} ${text} is no number`, usage);
-    return Number(text);
-  };
-  for (let arg = rest.shift(); arg !== undefined; arg = rest.shift()) {
-    if (arg === '--quick') options.isQuick = true;
-    else if (arg === '--docs') options.docs = true;
-    else if (arg === '--only') {
-      const part = /** @type {Part} */ (value(arg));
+  const rest = new Arguments(args, usage);
+  for (let arg = rest.next(); arg !== undefined; arg = rest.next()) {
+    if (takeCommon(arg, rest, options)) continue;
+    if (arg === '--only') {
+      const part = /** @type {Part} */ (rest.value(arg));
       if (!parts.includes(part)) throw new Failure(`there is no part ${part}`, parts.join(' '));
       options.only.push(part);
     } else if (arg === '--loaders') {
-      options.loaders = value(arg).split(',');
       const known = [...new Set(loaders.map(({ name }) => name)), 'limits', 'order'];
-      const strange = options.loaders.filter((name) => !known.includes(name));
-      if (strange.length > 0) throw new Failure(`there is no loader ${strange}`, known.join(', '));
-    } else if (arg === '--rounds') options.rounds = Math.max(1, Math.floor(number(arg)));
-    else if (arg === '--seconds') options.seconds = number(arg);
-    else if (arg === '--repeats') options.repeats = Math.floor(number(arg));
-    else if (arg === '--disturbed') options.disturbedCores = number(arg);
-    else if (arg === '--data') options.data = path.resolve(value(arg));
-    else if (arg === '--report') options.report = value(arg);
+      options.loaders = rest.names(arg, known, 'loader');
+    } else if (arg === '--report') options.report = rest.value(arg);
     else throw new Failure(`npm run bench:loader does not know ${arg}`, usage);
   }
   return options;
@@ -122,10 +95,7 @@ async function bench(options) {
   const run = new LoaderRun(settings, environments);
   const there = await run.ask();
 
-  const folder = inBench('results');
-  fs.mkdirSync(folder, { recursive: true });
-  const date = new Date().toISOString();
-  const file = path.join(folder, `loader-${date.replaceAll(/[:.]/g, '-')}.json`);
+  const { date, folder, name, save: saveResult } = resultFile('loader-');
   /** @type {Result} */
   const result = {
     date,
@@ -137,29 +107,24 @@ async function bench(options) {
     samples: run.samples,
     missing: run.missing,
   };
-  const save = () => fs.writeFileSync(file, `${JSON.stringify(result, null, 1)}\n`);
+  const save = () => saveResult(result);
   await run.measure(there, save);
   save();
-  say(`\n${shown(file)}`);
-  conclude(result, isFull || options.docs);
+  say(`\n${name}`);
+  tell(result, isFull || options.docs);
   say(`${((performance.now() - startMs) / 1000).toFixed(0)} s`);
 }
 
 /** @param {Result} result @param {boolean} intoDocs */
-function conclude(result, intoDocs) {
-  const reached = goals(result);
-  for (const line of goalLines(reached)) say(line);
-  for (const { what, reason } of grouped(result.missing)) say(`not measured: ${what}: ${reason}`);
-  const of = (/** @type {string} */ verdict) =>
-    reached.filter((goal) => goal.verdict === verdict).length;
-  say(`goals: ${of('yes')} reached, ${of('NO')} not reached, ${of('not measured')} not measured`);
-  if (intoDocs) writeDocs('bench:loader', markdown(result));
+function tell(result, intoDocs) {
+  const docs = { name: /** @type {const} */ ('bench:loader'), markdown: () => markdown(result) };
+  conclude(goals(result), result.missing, intoDocs ? docs : undefined);
 }
 
 await entry(import.meta, async (args) => {
   const options = parse(args);
   if (options.report !== undefined) {
-    conclude(JSON.parse(fs.readFileSync(options.report, 'utf8')), true);
+    tell(JSON.parse(fs.readFileSync(options.report, 'utf8')), true);
   } else await bench(options);
   return 0;
 });

@@ -8,7 +8,7 @@ import { root } from '../../scripts/script.mjs';
 import { Backend } from '../client.mjs';
 import { inBench, safeName, workloadFolder } from '../paths.mjs';
 import { watchMemory } from '../processes.mjs';
-import { messageOf, say } from '../run.mjs';
+import { messageOf, repeatDisturbed, say } from '../run.mjs';
 import { median } from '../statistics.mjs';
 import { isQuickRow, limitRows, loaders, workloadName, writers } from './catalogue.mjs';
 
@@ -242,34 +242,26 @@ export class LoaderRun {
 
   /** Measures each once, then those that were disturbed again. @param {Job[]} jobs @param {number} round */
   async #all(jobs, round) {
-    let pending = jobs;
-    for (
-      let attempt = 1;
-      attempt <= this.#options.repeats + 1 && pending.length > 0;
-      attempt += 1
-    ) {
-      const disturbed = [];
-      for (const job of pending) {
-        const { part, name, variant, mode, target } = job;
-        const key = [part, name, variant, mode].join(' ');
-        if (this.#failed.has(key) || this.#failed.has(target)) continue;
-        if (this.#isLate()) {
-          if (round === 1 && attempt === 1) this.#miss(key, 'the time was over');
-          continue;
-        }
-        try {
-          await this.#check(job, key);
-          const sample = await this.#sample(job, round, attempt);
-          this.#keep(sample);
-          show(sample);
-          if ((sample.foreignCores ?? 0) > this.#options.disturbedCores) disturbed.push(job);
-        } catch (error) {
-          this.#failed.add(key);
-          this.#miss(key, messageOf(error));
-        }
+    await repeatDisturbed(jobs, this.#options.repeats, async (job, attempt) => {
+      const { part, name, variant, mode, target } = job;
+      const key = [part, name, variant, mode].join(' ');
+      if (this.#failed.has(key) || this.#failed.has(target)) return false;
+      if (this.#isLate()) {
+        if (round === 1 && attempt === 1) this.#miss(key, 'the time was over');
+        return false;
       }
-      pending = disturbed;
-    }
+      try {
+        await this.#check(job, key);
+        const sample = await this.#sample(job, round, attempt);
+        this.#keep(sample);
+        show(sample);
+        return (sample.foreignCores ?? 0) > this.#options.disturbedCores;
+      } catch (error) {
+        this.#failed.add(key);
+        this.#miss(key, messageOf(error));
+        return false;
+      }
+    });
   }
 
   /** Compares what a loader delivers with the source, once, in a process of its own. @param {Job} job @param {string} key */

@@ -7,12 +7,13 @@ that is named on the command line makes the loader:
 """
 
 import importlib
-import json
 import os
 import platform
 import sys
 import time
-import traceback
+
+sys.path.append(os.path.join(os.path.dirname(os.path.abspath(__file__)), os.pardir, "backends"))
+from protocol import serve, summary  # noqa: E402
 
 
 def anonymous_mib():
@@ -50,21 +51,9 @@ def run_for(turn, seconds, turns_min):
 
 
 def times_of(times):
-    ordered = sorted(times)
-    total = sum(ordered)
-
-    def at(share):
-        return ordered[int((len(ordered) - 1) * share)] * 1000
-
-    return {
-        "batches": len(times),
-        "batchesPerS": len(times) / total,
-        "seconds": total,
-        "minMs": at(0),
-        "p50Ms": at(0.5),
-        "p95Ms": at(0.95),
-        "meanMs": total / len(times) * 1000,
-    }
+    facts = summary(times)
+    batches = facts.pop("calls")
+    return {"batches": batches, "batchesPerS": batches / facts["seconds"], **facts}
 
 
 class Session:
@@ -110,22 +99,6 @@ def consume(image):
     return int(image.reshape(-1)[::4096].sum())
 
 
-def serve(operations):
-    for line in sys.stdin:
-        try:
-            request = json.loads(line)
-            answer = {"result": getattr(operations, request["op"])(request)}
-        except Exception:
-            answer = {"error": traceback.format_exc()}
-        print(json.dumps(answer), flush=True)
-
-
 if __name__ == "__main__":
     # By name, from this folder: processes that the loader spawns must be able to import it as well.
-    try:
-        backend = importlib.import_module(sys.argv[1])
-    except Exception:
-        # The first request gets the reason.
-        print(json.dumps({"error": traceback.format_exc()}), flush=True)
-        sys.exit(1)
-    serve(Session(backend))
+    serve(lambda: importlib.import_module(sys.argv[1]), Session)

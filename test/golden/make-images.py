@@ -361,6 +361,12 @@ for orientation in range(0, 10):
     add(f"jpeg grey EXIF {orientation}", jpeg(photo[:, :, 0], exif=b"Exif\0\0" + exif(orientation, ">")))
 add("jpeg EXIF as LONG", jpeg(photo, exif=b"Exif\0\0" + exif(6, kind=4)))
 add("jpeg EXIF in two segments", with_segment(with_segment(plain, 0xE1, b"Exif\0\0" + exif(6)[20:]), 0xE1, b"Exif\0\0" + exif(6)[:20]))
+for label, count in (("no value", 0), ("two values", 2), ("three values", 3), ("more values than bytes", 9000)):
+    tag = bytearray(exif(6))
+    tag[14:18] = struct.pack("<I", count)
+    add(f"jpeg EXIF of {label}", jpeg(photo, exif=b"Exif\0\0" + bytes(tag)))
+add("jpeg with bytes between segments", plain[:20] + b"\0\1\2" + plain[20:])
+add("jpeg with a restart in its header", plain[:20] + b"\xff\xd3" + plain[20:])
 add("jpeg EXIF twice prefixed", with_segment(plain, 0xE1, b"Exif\0\0Exif\0\0" + exif(8)))
 add("jpeg EXIF that is cut", with_segment(plain, 0xE1, b"Exif\0\0" + exif(8)[:15]))
 add("jpeg EXIF that is empty", with_segment(plain, 0xE1, b"Exif\0\0"))

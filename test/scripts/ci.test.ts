@@ -12,6 +12,8 @@ interface Case {
   cross: [output: string, code: number];
   last: string;
   code: number;
+  /** What is said once more before the last line. */
+  again?: string[];
 }
 
 const cases: Case[] = [
@@ -24,10 +26,11 @@ const cases: Case[] = [
   },
   {
     name: 'a failed test',
-    test: ['7 passed, 2 failed\n', 1],
-    cross: ['12 passed, 0 failed\n', 0],
-    last: '19 passed, 2 failed',
+    test: ['FAILED  a > b\n        | expected: 1\nmore\n7 passed, 2 failed\n', 1],
+    cross: ['FAILED  win32-x64: runs: no\nok      else\n12 passed, 1 failed\n', 1],
+    last: '19 passed, 3 failed',
     code: 1,
+    again: ['FAILED  a > b', '        | expected: 1', 'FAILED  win32-x64: runs: no'],
   },
   {
     name: 'a crash before the closing line, after something that looks like one',
@@ -60,7 +63,7 @@ const cases: Case[] = [
 ];
 
 t.test('.ci/run', { skip: process.platform === 'win32' && 'a bash script' }, async (t) => {
-  for (const { name, test, cross, last, code } of cases) {
+  for (const { name, test, cross, last, code, again = [] } of cases) {
     const folder = t.testdir({ '.ci': { run: fs.readFileSync(inRoot('.ci/run')) }, programs: {} });
     const say = ([output, exit]: [string, number]) => `printf '${output}'; exit ${exit}`;
     const npm = `#!/bin/sh\ncase "$1" in test) ${say(test)} ;; *) ${say(cross)} ;; esac\n`;
@@ -72,6 +75,7 @@ t.test('.ci/run', { skip: process.platform === 'win32' && 'a bash script' }, asy
     const lines = answer.stdout.trimEnd().split('\n');
     t.equal(lines.at(-1), last, name);
     t.equal(answer.status, code, `${name}: exit code`);
+    t.same(lines.slice(lines.length - 1 - again.length, -1), again, `${name}: what failed`);
     // A count in mid-output may stay; as the last line of its part it is shown with the part's name.
     const bare = lines.filter((line) => /^\d+ passed, \d+ failed$/.test(line));
     t.equal(bare.length, 1, `${name}: one closing line`);

@@ -4,6 +4,7 @@ import {
   closingLine,
   exitCode,
   heldTo,
+  readTapFailures,
   readTapTotals,
   readZigSummary,
   single,
@@ -78,4 +79,45 @@ t.test('tap', async (t) => {
   ];
   t.same(readTapTotals(lines), { passed: 4, failed: 4, skipped: 2 });
   t.same(readTapTotals([]), { passed: 0, failed: 0, skipped: 0 });
+});
+
+t.test('what failed, said again', async (t) => {
+  const lines = [
+    '# Subtest: test/a.test.ts',
+    '    # Subtest: outer',
+    '        ok 1 - fine',
+    '        not ok 2 - should be equal',
+    '          ---',
+    '          diff: |',
+    '            -1',
+    '          ...',
+    '        not ok 3 - later # TODO',
+    '        # Subtest: inner',
+    '            not ok 1 - deep',
+    '            1..1',
+    '        not ok 4 - inner # time=1ms',
+    '        1..4',
+    '    not ok 1 - outer # time=3.1ms',
+    '    ',
+    '    # Subtest: well',
+    '        ok 1 - fine',
+    '    ok 2 - well # time=1ms',
+    '    not ok 3 - bare',
+    'not ok 1 - test/a.test.ts # time=12.591ms',
+    '# Subtest: test/b.test.ts',
+    '    ok 1 - fine',
+    'not ok 2 - test/b.test.ts # time=300000ms',
+    '  ---',
+    '  exitCode: 1',
+  ];
+  t.same(readTapFailures(lines), [
+    'FAILED  test/a.test.ts > outer > should be equal',
+    '        | diff: |',
+    '        |   -1',
+    'FAILED  test/a.test.ts > outer > inner > deep',
+    'FAILED  test/a.test.ts > bare',
+    'FAILED  test/b.test.ts',
+    '        | exitCode: 1',
+  ]);
+  t.same(readTapFailures(['ok 1 - a', '1..1']), []);
 });

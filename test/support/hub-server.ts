@@ -183,6 +183,7 @@ export class HubServer {
       const name = decodeURIComponent(file);
       const data = repo.commits.get(commit)?.get(name);
       if (data === undefined) return fail(response, 404, 'EntryNotFound', 'Entry not found');
+      response.setHeader('X-Repo-Commit', commit);
       return this.#sendContent(request, name, data, response, { etag: `"${gitId(data)}"` });
     }
 

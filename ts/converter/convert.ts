@@ -13,7 +13,7 @@
  */
 import path from 'node:path';
 import { ArgumentTypeError, LoaderxError, show } from '../errors.js';
-import { signalOf } from '../native/cancel.js';
+import { signalOf } from '../signal.js';
 import type { CodecOptions } from '../store/capability.js';
 import { type Fields, knownFields } from '../store/fields.js';
 import { locate } from '../store/path.js';

@@ -13,7 +13,7 @@ import fs from 'node:fs';
 import os from 'node:os';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { ArgumentRangeError, ArgumentTypeError, LoaderxError, show } from '../errors.js';
-import { signalOf } from '../native/cancel.js';
+import { signalOf } from '../signal.js';
 import { knownFields } from '../store/fields.js';
 import type { DatasetSplits, Features } from './dataset.js';
 import { featuresOfCard, featuresOfMetadata } from './features.js';
@@ -344,7 +344,7 @@ class Repository {
       const place =
         file.etag === undefined
           ? this.#cache.pathOf(commit, file.path)
-          : this.#cache.find(commit, file);
+          : this.#cache.placeOf(commit, file);
       if (place === undefined) throw this.#offline(show(file.path));
       return place;
     });

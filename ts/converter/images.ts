@@ -16,7 +16,7 @@ import {
   readPicture,
 } from './images/decode.js';
 import type { Picture } from './images/pixels.js';
-import { SettlingWriter, stacked } from './images/settling.js';
+import { abortedError, SettlingWriter, stacked } from './images/settling.js';
 import { inOrder } from './images/threads.js';
 
 export { type DecodeImageOptions, decodeImage, type ImageLimits } from './images/decode.js';
@@ -132,7 +132,7 @@ class Column implements PictureColumn {
     return inOrder(images, (bytes, index) => {
       const row = rowOf(index);
       if (signal?.aborted === true) {
-        throw new LoaderxError('ABORTED', `${path}: given up`, { path }, { cause: signal.reason });
+        throw abortedError(path, signal);
       }
       if (bytes === null)
         throw this.#fault(row, 'there is no picture (null): fill or drop the row');

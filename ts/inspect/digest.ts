@@ -52,7 +52,7 @@ export async function digest(path: ContainerPath, options?: DigestOptions): Prom
   const container = locate(path);
   const opened = openStore(path);
   try {
-    const facts = dryRun || replace ? undefined : readIntegrityFacts(container);
+    const facts = dryRun || replace ? undefined : await readIntegrityFacts(container, work.signal);
     if (facts !== undefined) return await kept(path, container, opened, facts, work);
     const reader = readerOf(opened);
     if (dryRun) {

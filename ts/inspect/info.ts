@@ -103,7 +103,7 @@ async function infoOf(
     ...(storedBytes === 0 ? {} : { ratio: measured.bytes / storedBytes }),
     ...(dict === undefined ? {} : { dict }),
     ...(measured.lengths === undefined ? {} : { lengths: measured.lengths }),
-    ...integrityInfo(container),
+    ...(await integrityInfo(container, work)),
     openedBy: [
       'loaderx for Node',
       facts.dialect === '2.4' ? 'Python loaderx 2.4.x' : 'Python loaderx 2.8.x',
@@ -128,11 +128,12 @@ function diskBytesOf(container: Location, facts: ContainerFacts): number {
   return total;
 }
 
-function integrityInfo(
+async function integrityInfo(
   container: Location,
-): Pick<ContainerInfo, 'integrity'> & Partial<Pick<ContainerInfo, 'logicalDigest'>> {
+  { signal }: LongWork,
+): Promise<Pick<ContainerInfo, 'integrity'> & Partial<Pick<ContainerInfo, 'logicalDigest'>>> {
   try {
-    const facts = readIntegrityFacts(container);
+    const facts = await readIntegrityFacts(container, signal);
     if (facts === undefined) return { integrity: 'none' };
     return { integrity: 'present', logicalDigest: facts.logicalDigest };
   } catch (error) {

@@ -6,6 +6,7 @@
 import { trainDict } from '../dict.js';
 import { ArgumentTypeError } from '../errors.js';
 import type { Dialect } from '../schema.js';
+import { onAbort } from '../signal.js';
 import type {
   Codec,
   CodecOptions,
@@ -142,8 +143,7 @@ async function copy(
     reader.kind === 'dense'
       ? Dense.create(target, { ...create, dtype, itemShape: reader.itemShape })
       : Ragged.create(target, { ...create, dtype, ndim: reader.ndim });
-  const onAbort = (): void => writer.abort();
-  signal?.addEventListener('abort', onAbort, { once: true });
+  const forget = signal === undefined ? ignore : onAbort(signal, () => writer.abort());
   try {
     let bytesDone = 0;
     for await (const { first, count, batch } of walk(reader, signal)) {
@@ -158,7 +158,7 @@ async function copy(
     if (signal?.aborted === true) throw abortedError(reader.path, signal);
     throw error;
   } finally {
-    signal?.removeEventListener('abort', onAbort);
+    forget();
     await writer[Symbol.asyncDispose]();
   }
 }
@@ -175,6 +175,8 @@ async function append(
     await writer.append(batch);
   }
 }
+
+function ignore(): void {}
 
 function kindsDiffer(): ArgumentTypeError {
   return new ArgumentTypeError('source', 'source changed its kind while it was read');

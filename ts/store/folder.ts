@@ -39,24 +39,33 @@ export function withFile<T>(
   name: string,
   use: (file: OpenFile) => T,
 ): T | undefined {
+  using file = openFile(container, name);
+  return file === undefined ? undefined : use(file);
+}
+
+/** As `withFile`, until what `use` promises has come. */
+export async function withFileAsync<T>(
+  container: Location,
+  name: string,
+  use: (file: OpenFile) => Promise<T>,
+): Promise<T | undefined> {
+  using file = openFile(container, name);
+  return file === undefined ? undefined : await use(file);
+}
+
+function openFile(container: Location, name: string): OpenFile | undefined {
   const place = fileIn(container, name);
-  let descriptor: number;
   try {
     if (!fs.statSync(place).isFile()) return undefined;
-    descriptor = fs.openSync(place, 'r');
+    return new OpenFile(container, name, fs.openSync(place, 'r'));
   } catch (error) {
     if (isAbsence(error)) return undefined;
     throw ioError(container, name, 'opening it', error);
   }
-  try {
-    return use(new OpenFile(container, name, descriptor));
-  } finally {
-    fs.closeSync(descriptor);
-  }
 }
 
 /** A file that is being read. */
-export class OpenFile {
+export class OpenFile implements Disposable {
   readonly #container: Location;
   readonly #name: string;
   readonly #descriptor: number;
@@ -65,6 +74,10 @@ export class OpenFile {
     this.#container = container;
     this.#name = name;
     this.#descriptor = descriptor;
+  }
+
+  [Symbol.dispose](): void {
+    fs.closeSync(this.#descriptor);
   }
 
   get bytes(): number {

@@ -8,6 +8,7 @@ import { ArgumentRangeError, ArgumentTypeError, show } from '../errors.js';
 import { native } from '../native/load.js';
 import type { PadOptions } from './capability.js';
 import { knownFields } from './fields.js';
+import { wordsOf } from './ids.js';
 
 /** What is padded: the packed form of a batch. */
 export interface PadSource {
@@ -57,17 +58,6 @@ function bytesOf(length: number): Uint8Array {
   } catch {
     throw new ArgumentRangeError('length', `the padded array has ${length} bytes`, 'TOO_LARGE');
   }
-}
-
-/** Whole numbers as the native side reads them. */
-function wordsOf(numbers: ArrayLike<number>): BigUint64Array {
-  const halves = new Uint32Array(numbers.length * 2);
-  for (let index = 0; index < numbers.length; index += 1) {
-    const number = numbers[index] ?? 0;
-    halves[index * 2] = number;
-    if (number >= 2 ** 32) halves[index * 2 + 1] = Math.floor(number / 2 ** 32);
-  }
-  return new BigUint64Array(halves.buffer);
 }
 
 /** The padded size of each axis. */

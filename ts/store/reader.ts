@@ -3,8 +3,9 @@
  */
 import type { DType, DTypeInfo } from '../dtype.js';
 import { ArgumentRangeError, ArgumentTypeError, LoaderxError, show } from '../errors.js';
-import { cancellable, signalOf } from '../native/cancel.js';
+import { cancellable } from '../native/cancel.js';
 import type { Dialect } from '../schema.js';
+import { signalOf } from '../signal.js';
 import type { Codec, GatherInto, GatherNew, GatherOptions } from './capability.js';
 import type { OpenedStore } from './container.js';
 import { knownFields } from './fields.js';
@@ -204,7 +205,7 @@ export abstract class StoreReader<D extends DType, Batch extends Disposable, One
   ): Promise<Batch | Out> {
     return cancellable(
       signal,
-      `${this.path}: the gather of ${ids.length} records`,
+      { path: this.path, what: `the gather of ${ids.length} records` },
       (cancel) => this.gatherList(ids, out, cancel),
       (batch) => {
         if (out === undefined) (batch as Batch)[Symbol.dispose]();

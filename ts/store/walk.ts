@@ -4,6 +4,7 @@
  */
 import { dtypeOf } from '../dtype.js';
 import { recordBytesOf } from '../schema.js';
+import { onAbort } from '../signal.js';
 import type { DenseBatch, DenseReader, RaggedBatch, RaggedReader } from './capability.js';
 import { type IdRange, rangeArray } from './ids.js';
 import { payloadBytesOf, type SizedReader } from './sizes.js';
@@ -78,9 +79,8 @@ export async function* walk(
   bytes: number = pieceBytes,
 ): AsyncGenerator<Piece, void, undefined> {
   const stop = new AbortController();
-  const onAbort = (): void => stop.abort(signal?.reason);
-  if (signal?.aborted === true) onAbort();
-  signal?.addEventListener('abort', onAbort, { once: true });
+  const forget = signal === undefined ? ignore : onAbort(signal, () => stop.abort(signal.reason));
+  if (signal?.aborted === true) stop.abort(signal.reason);
   const ranges = rangesOf(reader, bytes)[Symbol.iterator]();
   const next = (): Promise<Piece> | undefined => {
     const step = ranges.next();
@@ -100,7 +100,7 @@ export async function* walk(
       yield piece;
     }
   } finally {
-    signal?.removeEventListener('abort', onAbort);
+    forget();
     stop.abort();
     await ahead?.then(({ batch }) => batch[Symbol.dispose](), ignore);
   }

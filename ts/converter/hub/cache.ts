@@ -123,6 +123,14 @@ export class HubCache {
     return target === undefined || path.basename(target) === etag ? file : undefined;
   }
 
+  /**
+   * Where to read a file from, if it is there: its content, by its own name. Two paths of a repository may be
+   * one on a file system that folds case, so a snapshot's file is read only where there is no content.
+   */
+  placeOf(commit: string, file: HubFile): string | undefined {
+    return this.hasBlob(file.etag, file.bytes) ? this.#blob(file.etag) : this.find(commit, file);
+  }
+
   /** Whether content of this name and size is there, for whatever commit. */
   hasBlob(etag: string, bytes: number): boolean {
     const stat = statIfThere(this.#blob(etag));

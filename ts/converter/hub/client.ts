@@ -20,6 +20,12 @@ export interface HubFile {
   readonly xetHash?: string;
 }
 
+/** The version of `@huggingface/hub` that the tests talk to. */
+export const libraryVersion = '2.17.5';
+
+/** Of one commit; a list that never ends would fill the memory. */
+const filesMax = 5_000_000;
+
 type Library = typeof import('@huggingface/hub');
 
 let library: Promise<Library> | undefined;
@@ -32,7 +38,7 @@ async function loadLibrary(): Promise<Library> {
     library = undefined;
     throw new LoaderxError(
       'UNSUPPORTED',
-      'datasets of the hub are loaded by the package @huggingface/hub, which is not here: npm install @huggingface/hub@2.17.5',
+      `datasets of the hub are loaded by the package @huggingface/hub, which cannot be loaded: npm install @huggingface/hub@${libraryVersion}`,
       {},
       { cause },
     );
@@ -95,6 +101,12 @@ export class HubClient {
           );
         }
         files.set(file.path, file);
+        if (files.size > filesMax) {
+          throw networkError(
+            this.#repo,
+            `the hub's list has no end, or more than ${filesMax} files`,
+          );
+        }
       }
       return [...files.values()];
     });

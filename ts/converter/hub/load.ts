@@ -89,7 +89,7 @@ export async function loadFiles(
   };
   await Promise.all(Array.from({ length: Math.min(lanes, jobs.length) }, lane));
   if (failure !== undefined) throw failure.error;
-  return files.map(({ path }) => paths.get(path) ?? '');
+  return files.map((file) => loading.cache.placeOf(commit, file) ?? paths.get(file.path) ?? '');
 }
 
 async function loadFile(

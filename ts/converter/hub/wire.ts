@@ -339,11 +339,13 @@ class Patience {
   readonly #controller = new AbortController();
   readonly #timer: NodeJS.Timeout;
   #isOver = false;
+  #isResting = false;
 
   constructor(outer: AbortSignal, idleMs: number) {
     this.idleMs = idleMs;
     this.signal = AbortSignal.any([outer, this.#controller.signal]);
     this.#timer = setTimeout(() => {
+      if (this.#isResting) return;
       this.#isOver = true;
       this.#controller.abort();
     }, idleMs);
@@ -355,7 +357,13 @@ class Patience {
 
   /** Something came. */
   touch(): void {
+    this.#isResting = false;
     this.#timer.refresh();
+  }
+
+  /** Nothing is waited for until the next touch. */
+  rest(): void {
+    this.#isResting = true;
   }
 
   end(): void {
@@ -398,8 +406,9 @@ async function* contentOf(
       patience.touch();
       const wanted = left === 0 ? chunk : chunk.subarray(Math.min(left, chunk.length));
       left -= Math.min(left, chunk.length);
-      if (wanted.length > 0) yield wanted;
       // While the reader writes, nothing is late.
+      patience.rest();
+      if (wanted.length > 0) yield wanted;
       patience.touch();
     }
   } catch (error) {

@@ -32,11 +32,19 @@ export function readJpeg(bytes: Uint8Array): PictureFile & { readonly format: 'J
   let frame: Frame | undefined;
   let at = 2;
   for (;;) {
-    // Any number of FF may stand before a marker.
-    while (bytes[at] === 0xff && bytes[at + 1] === 0xff) at += 1;
+    // What stands between segments is passed over, and any number of FF before a marker.
+    while (at < bytes.byteLength && bytes[at] !== 0xff) at += 1;
+    while (bytes[at + 1] === 0xff) at += 1;
     const marker = bytes[at + 1];
-    if (bytes[at] !== 0xff || marker === undefined) throw damaged('JPEG', 'it ends in its header');
+    if (marker === undefined) throw damaged('JPEG', 'it ends in its header');
     if (marker === 0xda) break;
+    if (marker === 0 || (marker >= 0xd0 && marker <= 0xd7)) {
+      at += 2;
+      continue;
+    }
+    if (marker < 0xc0 || marker === 0xd8 || marker === 0xd9) {
+      throw damaged('JPEG', `marker ${marker.toString(16)} stands in its header`);
+    }
     if (at + 4 > bytes.byteLength) throw damaged('JPEG', 'it ends in its header');
     const end = at + 2 + view.getUint16(at + 2);
     if (end < at + 4 || end > bytes.byteLength) throw damaged('JPEG', 'it ends in its header');

@@ -23,7 +23,7 @@ export function orientationOf({ exif, xmp }: Remarks): Orientation {
     : 1;
 }
 
-/** The tag's value, 0 where it is of a type that counts for nothing; undefined where it is not there. */
+/** The tag's value; undefined where there is none. */
 function exifOrientation(exif: Uint8Array): number | undefined {
   let bytes = exif;
   for (let times = 0; times < 2 && startsWith(bytes, 'Exif\0\0'); times += 1) {
@@ -37,19 +37,31 @@ function exifOrientation(exif: Uint8Array): number | undefined {
   const directory = view.getUint32(4, little);
   if (directory + 2 > bytes.byteLength) return undefined;
   const count = view.getUint16(directory, little);
-  let found: number | undefined;
   for (let index = 0; index < count; index += 1) {
     const at = directory + 2 + index * entryBytes;
     if (at + entryBytes > bytes.byteLength) break;
     if (view.getUint16(at, little) !== tagOfOrientation) continue;
-    found = tagValue(view, at, little);
+    const value = tagValue(view, at, little);
+    if (value !== undefined) return value;
   }
-  return found;
+  return undefined;
 }
 
-function tagValue(view: DataView, at: number, little: boolean): number {
-  const value = at + 8;
-  switch (view.getUint16(at + 2, little)) {
+/** Bytes of one value, by the type's number. */
+const valueBytes: Readonly<Record<number, number>> = {
+  ...{ 1: 1, 2: 1, 3: 2, 4: 4, 5: 8, 6: 1, 7: 1, 8: 2 },
+  ...{ 9: 4, 10: 8, 11: 4, 12: 8, 13: 4, 16: 8 },
+};
+
+/** The first value of an entry; 0 for types that count for nothing, undefined where none is there. */
+function tagValue(view: DataView, at: number, little: boolean): number | undefined {
+  const type = view.getUint16(at + 2, little);
+  const bytes = (valueBytes[type] ?? 0) * view.getUint32(at + 4, little);
+  if (bytes === 0) return undefined;
+  // What is longer than its place lies elsewhere.
+  const value = bytes <= 4 ? at + 8 : view.getUint32(at + 8, little);
+  if (value + bytes > view.byteLength) return undefined;
+  switch (type) {
     case 3:
       return view.getUint16(value, little);
     case 4:

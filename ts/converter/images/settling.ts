@@ -12,17 +12,24 @@
 import { randomBytes } from 'node:crypto';
 import fs from 'node:fs/promises';
 import path from 'node:path';
-import type { DType } from '../../dtype.js';
+import { type DType, dtypeOf } from '../../dtype.js';
 import { LoaderxError, show } from '../../errors.js';
 import type { NdArray } from '../../ndarray.js';
 import type { CreateOptions, DenseWriter, RaggedWriter } from '../../store/capability.js';
 import { Dense } from '../../store/dense.js';
 import { Ragged } from '../../store/ragged.js';
-import { walk } from '../../store/walk.js';
 
-/** Records of one append: as many as one window of the store has, or about so many bytes. */
+/** Records of one append: as many as one window of the store has, or about as many bytes. */
 const batchRecordsMax = 32_768;
-const batchBytes = 16 * 2 ** 20;
+const batchBytes = 8 * 2 ** 20;
+
+/** Of what is read back at one time. */
+const pieceBytes = 16 * 2 ** 20;
+
+interface RecordForm {
+  readonly dtype: DType;
+  readonly shape: readonly number[];
+}
 
 export interface SettlingOptions {
   /** The column's name, for errors. */
@@ -36,13 +43,15 @@ export interface SettlingOptions {
 /** Two batches are in memory at most: one is gathered while the other is written. */
 export class SettlingWriter {
   readonly #options: SettlingOptions;
-  #first: { readonly dtype: DType; readonly shape: readonly number[] } | undefined;
+  #first: RecordForm | undefined;
   #isRagged = false;
   #writer: DenseWriter | RaggedWriter | undefined;
   #batch: NdArray[] = [];
   #batchBytes = 0;
   #writing: Promise<void> = Promise.resolve();
-  /** Where the dense container is while it is read back. */
+  /** Records of a dense append, side by side. Used again, since touching new memory costs more than copying. */
+  #stack = new ArrayBuffer(0);
+  /** Where the dense container is, from when it is closed until it is read back. */
   #aside: string | undefined;
   #isEnded = false;
 
@@ -69,7 +78,7 @@ export class SettlingWriter {
     }
     if (!this.#isRagged && !sameShape(record.shape, shape)) {
       await this.#writing;
-      await this.#becomeRagged(shape.length);
+      await this.#becomeRagged(this.#first);
     }
     this.#batch.push(record);
     this.#batchBytes += record.data.byteLength;
@@ -118,54 +127,78 @@ export class SettlingWriter {
       ? Ragged.create(target, { ...create, dtype, ndim: shape.length })
       : Dense.create(target, { ...create, dtype, itemShape: shape });
     if (this.#writer.kind === 'ragged') await this.#writer.append(batch);
-    else await this.#writer.append(stacked(batch));
+    else await this.#writer.append(this.#stacked(batch));
+  }
+
+  /** Valid until the next call. One append runs at one time. */
+  #stacked(batch: readonly NdArray[]): NdArray {
+    const bytes = batch.reduce((sum, { data }) => sum + data.byteLength, 0);
+    if (this.#stack.byteLength < bytes) this.#stack = Buffer.allocUnsafeSlow(bytes).buffer;
+    return stacked(batch, this.#stack);
   }
 
   /** After all writing. Does what has to be done at the first other shape, once. */
-  async #becomeRagged(ndim: number): Promise<void> {
+  async #becomeRagged({ dtype, shape }: RecordForm): Promise<void> {
     this.#isRagged = true;
     const dense = this.#writer;
     if (dense === undefined) return;
     const { path: target, create, signal } = this.#options;
     await dense.close();
+    this.#writer = undefined;
+    // From here on it is there, and has to go.
+    this.#aside = target;
     // Beside the target, so that renaming is enough; short, so that it is no longer than a name may be.
     const aside = path.join(path.dirname(target), `.dense-${randomBytes(6).toString('hex')}`);
-    this.#aside = aside;
     await fs.rename(target, aside);
-    const reader = Dense.open(aside);
-    try {
-      const writer = Ragged.create(target, { ...create, dtype: reader.dtype, ndim });
-      this.#writer = writer;
-      for await (const { batch } of walk(reader, signal)) {
-        if ('offsets' in batch) fail();
+    this.#aside = aside;
+    const writer = Ragged.create(target, { ...create, dtype, ndim: shape.length });
+    this.#writer = writer;
+    const recordBytes = shape.reduce((bytes, size) => bytes * size, dtypeOf(dtype).itemBytes);
+    const count = Math.min(batchRecordsMax, Math.max(1, Math.floor(pieceBytes / recordBytes)));
+    for (let first = 0; first < dense.length; first += count) {
+      if (signal?.aborted === true) throw abortedError(target, signal);
+      // Opened anew each time: what a reader has read stays mapped, and so in the process's memory.
+      const reader = Dense.open(aside);
+      try {
+        const batch = await reader.slice(first, Math.min(first + count, dense.length));
         await writer.append(records(batch));
         batch[Symbol.dispose]();
+      } finally {
+        await reader.close();
       }
-    } finally {
-      await reader.close();
     }
     await fs.rm(aside, { recursive: true });
     this.#aside = undefined;
   }
 }
 
+/** What work rejects with that its signal has ended. */
+export function abortedError(path: string, signal: AbortSignal): LoaderxError {
+  return new LoaderxError('ABORTED', `${path}: given up`, { path }, { cause: signal.reason });
+}
+
 function sameShape(one: readonly number[], other: readonly number[]): boolean {
   return one.length === other.length && one.every((size, axis) => size === other[axis]);
 }
 
-/** Arrays of one shape as one array, along a new first axis. */
-export function stacked(arrays: readonly NdArray[]): NdArray {
+/** Arrays of one shape as one array, along a new first axis; in `memory` where that is given. */
+export function stacked(arrays: readonly NdArray[], memory?: ArrayBuffer): NdArray {
   const [{ dtype, shape, data: first } = fail()] = arrays;
-  const target = new (first.constructor as new (length: number) => typeof first)(
-    first.length * arrays.length,
-  );
-  const bytes = new Uint8Array(target.buffer);
+  if (arrays.length === 1) return { dtype, shape: [1, ...shape], data: first } as NdArray;
+  const length = first.length * arrays.length;
+  const buffer = memory ?? new ArrayBuffer(length * first.BYTES_PER_ELEMENT);
+  const bytes = new Uint8Array(buffer);
   let at = 0;
   for (const { data } of arrays) {
     bytes.set(new Uint8Array(data.buffer, data.byteOffset, data.byteLength), at);
     at += data.byteLength;
   }
-  return { dtype, shape: [arrays.length, ...shape], data: target } as NdArray;
+  const { constructorOf } = dtypeOf(dtype);
+  return {
+    dtype,
+    shape: [arrays.length, ...shape],
+    data: new constructorOf(buffer, 0, length),
+  } as NdArray;
 }
 
 /** The opposite: views of a batch's records. */
