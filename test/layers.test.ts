@@ -162,17 +162,11 @@ const rooms: readonly (readonly [string, readonly string[]])[] = [
     'converter/parquet/pages',
     [
       ...['errors', 'hyparquet', 'node:zlib', 'converter/parquet/codecs'],
-      ...['converter/parquet/encodings', 'converter/parquet/file'],
+      ...['converter/parquet/encodings', 'converter/parquet/file', 'converter/parquet/numbers'],
       'converter/parquet/page-header',
     ],
   ],
-  [
-    'converter/parquet/cursor',
-    [
-      ...['errors', 'converter/parquet/file', 'converter/parquet/numbers'],
-      'converter/parquet/pages',
-    ],
-  ],
+  ['converter/parquet/cursor', ['errors', 'converter/parquet/numbers', 'converter/parquet/pages']],
   [
     'converter/parquet',
     [

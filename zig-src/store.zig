@@ -457,8 +457,8 @@ fn splitPath(path: []const u8, fault: *Fault) Error!Where {
     return .{ .parent = std.fs.path.dirname(path) orelse "", .name = name };
 }
 
-/// Opened, and made only if it is not there: `createDirPath` takes a link to a folder for something in
-/// the way.
+/// Opened, and made only if it is not there. Not by `createDirPath`: it takes a link to a folder for
+/// something in the way, and never ends where no folder can be made.
 fn openParent(io: Io, path: []const u8, fault: *Fault) Error!Io.Dir {
     const cwd = Io.Dir.cwd();
     const parent_path = if (path.len > 0) path else ".";
@@ -467,8 +467,28 @@ fn openParent(io: Io, path: []const u8, fault: *Fault) Error!Io.Dir {
     } else |err| if (err != error.FileNotFound) {
         return fault.failOs(err, .folder, "opening the parent folder");
     }
-    cwd.createDirPath(io, parent_path) catch |err| return fault.failOs(err, .folder, "making the parent folder");
+    makeFolders(io, parent_path) catch |err| return fault.failOs(err, .folder, "making the parent folder");
     return cwd.openDir(io, parent_path, .{ .iterate = true }) catch |err| return fault.failOs(err, .folder, "opening the parent folder");
+}
+
+/// Makes a folder and those above it that are not there.
+fn makeFolders(io: Io, path: []const u8) Io.Dir.CreateDirError!void {
+    const cwd = Io.Dir.cwd();
+    makeFolder(io, path) catch |err| {
+        if (err != error.FileNotFound) return err;
+        // From the top down: what is there already is passed over.
+        var above = std.fs.path.componentIterator(path);
+        var part = above.first();
+        while (part) |each| : (part = above.next()) {
+            if (cwd.access(io, each.path, .{})) |_| continue else |_| {}
+            try makeFolder(io, each.path);
+        }
+    };
+}
+
+fn makeFolder(io: Io, path: []const u8) Io.Dir.CreateDirError!void {
+    // Somebody else may make it at the same time.
+    Io.Dir.cwd().createDir(io, path, .default_dir) catch |err| if (err != error.PathAlreadyExists) return err;
 }
 
 /// Whatever is at the path, even an empty folder or a dangling link, is in the way.

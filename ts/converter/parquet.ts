@@ -21,7 +21,7 @@ import type {
   RowBatch,
 } from './dataset.js';
 import { featureText } from './features.js';
-import { Cursor, type Reading, type Rows } from './parquet/cursor.js';
+import { Cursor, type Rows } from './parquet/cursor.js';
 import {
   type Column,
   count,
@@ -31,7 +31,7 @@ import {
   type RowGroup,
 } from './parquet/file.js';
 import { casterOf, numberBytes } from './parquet/numbers.js';
-import { Pages } from './parquet/pages.js';
+import { Pages, type Reading } from './parquet/pages.js';
 
 /** What a file may ask for. */
 export interface ParquetLimits {
@@ -154,8 +154,8 @@ class ParquetDataset implements Dataset {
       if (chunk === undefined) {
         throw malformed(file.name, `column ${show(reading.column)} lies in another file`);
       }
-      const pages = new Pages(file, reading.column, reading.leaf, chunk, this.#pageBytesMax);
-      return new Cursor(pages, reading, firstRow);
+      const pages = new Pages(file, reading, chunk, this.#pageBytesMax);
+      return new Cursor(pages, reading, firstRow, Number(chunk.num_values) / group.rowCount);
     });
     const rowsMax = rowsOfBatch(file, group, plan);
     for (let done = 0; done < group.rowCount; done += rowsMax) {

@@ -13,19 +13,8 @@
  * ```
  */
 import { LoaderxError, show } from '../../errors.js';
-import type { Leaf } from './file.js';
-import { type Caster, Unfit } from './numbers.js';
-import type { Page, Pages } from './pages.js';
-
-/** How a column is read. */
-export interface Reading {
-  readonly column: string;
-  readonly leaf: Leaf;
-  /** Of numbers; undefined for bytes. */
-  readonly number:
-    | { readonly dtype: string; readonly width: number; readonly cast: Caster }
-    | undefined;
-}
+import { Unfit } from './numbers.js';
+import type { Page, Pages, Reading } from './pages.js';
 
 /** Rows as they lie in memory: bytes of numbers, or one array for each value. */
 export interface Rows {
@@ -46,7 +35,11 @@ export class Cursor {
   /** Rows of the batch that is taken that were begun before the page. */
   #rowsBegun = 0;
 
-  constructor(pages: Pages, reading: Reading, firstRow: number) {
+  readonly #valuesPerRow: number;
+
+  /** @param valuesPerRow the mean, so that memory is made once */
+  constructor(pages: Pages, reading: Reading, firstRow: number, valuesPerRow: number) {
+    this.#valuesPerRow = valuesPerRow;
     this.#pages = pages;
     this.#reading = reading;
     this.#row = firstRow;
@@ -60,7 +53,8 @@ export class Cursor {
    */
   async take(rowCount: number): Promise<Rows> {
     const { leaf, number } = this.#reading;
-    const batch = new Batch(number?.width ?? 0, leaf.listDefinitions.length);
+    const bytes = Math.ceil(rowCount * this.#valuesPerRow * 1.02) * (number?.width ?? 0);
+    const batch = new Batch(number?.width ?? 0, leaf.listDefinitions.length, rowCount, bytes);
     let rows = 0;
     for (;;) {
       this.#rowsBegun = rows;
@@ -102,7 +96,7 @@ export class Cursor {
   #cast(page: Page): Page {
     const { number } = this.#reading;
     const { values } = page;
-    if (number === undefined) return page;
+    if (number === undefined || page.isCast) return page;
     if (!(values instanceof Uint8Array)) throw this.#pages.damaged('its values are no numbers');
     try {
       return { ...page, values: number.cast(values) };
@@ -175,14 +169,39 @@ export class Cursor {
     let row = rows;
     let values = 0;
     let index = this.#entry;
+    const allValues = page.valueCount === entryCount;
+    if (row === 0 && levelAt(repetition, index) !== 0) {
+      throw this.#pages.damaged('it begins in the middle of a row');
+    }
+    if (allValues && typeof repetition !== 'number') {
+      // Nothing is empty or null: only where lists begin has to be seen.
+      const first = index;
+      const innermost = depth - 1;
+      const itemsBefore = counts[innermost] as number;
+      for (; index < entryCount; index += 1) {
+        const level = repetition[index] as number;
+        if (level === depth) continue;
+        if (level === 0) {
+          if (row === rowCount) break;
+          row += 1;
+        } else counts[level - 1] = (counts[level - 1] as number) + 1;
+        for (let list = level; list < innermost; list += 1) {
+          batch.begin(list, counts[list] as number);
+          counts[list] = (counts[list] as number) + 1;
+        }
+        batch.begin(innermost, itemsBefore + index - first);
+      }
+      counts[innermost] = itemsBefore + index - first;
+      this.#moveValues(page, index - first, batch);
+      this.#entry = index;
+      return row;
+    }
     for (; index < entryCount; index += 1) {
       const level = typeof repetition === 'number' ? repetition : (repetition[index] as number);
       const defined = typeof definition === 'number' ? definition : (definition[index] as number);
       if (level === 0) {
         if (row === rowCount) break;
         row += 1;
-      } else if (row === 0) {
-        throw this.#pages.damaged('it begins in the middle of a row');
       } else {
         if (defined < (listDefinitions[level - 1] as number)) {
           throw this.#pages.damaged('an element is none');
@@ -278,12 +297,12 @@ class Batch {
   #numberBytes = 0;
   readonly #width: number;
 
-  constructor(width: number, depth: number) {
+  constructor(width: number, depth: number, rowCount: number, bytes: number) {
     this.#width = width;
     this.counts = new Array<number>(depth).fill(0);
     this.#listCounts = new Array<number>(depth).fill(0);
-    this.#offsets = Array.from({ length: depth }, () => new Uint32Array(1024));
-    this.#numbers = new Uint8Array(0);
+    this.#offsets = Array.from({ length: depth }, () => new Uint32Array(rowCount + 2));
+    this.#numbers = Buffer.allocUnsafeSlow(Math.min(bytes, growthBytes));
   }
 
   /** A list of this level begins at the level's element `position`. */

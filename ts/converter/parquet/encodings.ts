@@ -186,6 +186,7 @@ export type Values = Uint8Array | readonly Uint8Array[];
  * The values of a page.
  *
  * @param count how many there are: levels have said so
+ * @param dictionaryWidth bytes of a value of the dictionary; 0 for bytes
  * @throws Damaged, UnknownEncoding
  */
 export function readValues(
@@ -194,6 +195,7 @@ export function readValues(
   physical: Physical,
   count: number,
   dictionary: Values | undefined,
+  dictionaryWidth: number,
 ): Values {
   const { type, width } = physical;
   switch (encoding) {
@@ -203,7 +205,7 @@ export function readValues(
       return fixed(source, count, width);
     case 'PLAIN_DICTIONARY':
     case 'RLE_DICTIONARY':
-      return fromDictionary(source, count, width, dictionary);
+      return fromDictionary(source, count, dictionaryWidth, dictionary);
     case 'RLE':
       if (type !== 'BOOLEAN') break;
       return runs(source.part(source.u32()), count);
@@ -264,13 +266,10 @@ function fromDictionary(
   const ids = new Uint32Array(count);
   const same = readHybrid(source, source.byte(), ids);
   if (same !== undefined) ids.fill(same);
-  let highest = 0;
   for (let index = 0; index < count; index += 1) {
-    const id = ids[index] as number;
-    if (id > highest) highest = id;
-  }
-  if (highest >= known) {
-    throw new Damaged(`a page refers to entry ${highest} of a dictionary of ${known}`);
+    if ((ids[index] as number) >= known) {
+      throw new Damaged(`a page refers to entry ${ids[index]} of a dictionary of ${known}`);
+    }
   }
   if (!(dictionary instanceof Uint8Array)) {
     const values: Uint8Array[] = [];
@@ -300,6 +299,12 @@ function gathered(dictionary: Uint8Array, ids: Uint32Array, width: number): Uint
     return new Uint8Array(target.buffer);
   }
   const target = new Uint8Array(count * width);
+  if (width === 1) {
+    for (let index = 0; index < count; index += 1) {
+      target[index] = dictionary[ids[index] as number] as number;
+    }
+    return target;
+  }
   for (let index = 0; index < count; index += 1) {
     const id = (ids[index] as number) * width;
     for (let byte = 0; byte < width; byte += 1) {

@@ -46,12 +46,29 @@ export function casterOf(physical: Physical, stored: string, dtype: string): Cas
   if (stored === dtype) {
     if (bytes === physical.width) return same;
     // INT32 holds the narrow integers; the file's word that they are narrow is checked.
-    return physical.type === 'INT32' ? integerCaster('int32', dtype) : undefined;
+    return physical.type === 'INT32' ? narrowing(dtype) : undefined;
   }
   const from = physical.type === 'INT32' && bytes < 4 ? 'int32' : stored;
   const isFloat = (name: string): boolean => name.startsWith('float');
   if (isFloat(from)) return isFloat(dtype) ? floatCaster(from, dtype) : truncating(from, dtype);
   return isFloat(dtype) ? fromInteger(from, dtype) : integerCaster(from, dtype);
+}
+
+/** 32-bit integers as the narrow ones that they are; a loop of its own, since most small integers come so. */
+function narrowing(dtype: string): Caster {
+  const arrayOf = { int8: Int8Array, uint8: Uint8Array, int16: Int16Array, uint16: Uint16Array }[
+    dtype as 'int8' | 'uint8' | 'int16' | 'uint16'
+  ];
+  return (values) => {
+    const wide = alignedWords(values);
+    const narrow = new arrayOf(wide.length);
+    for (let index = 0; index < wide.length; index += 1) {
+      const value = (wide[index] as number) | 0;
+      narrow[index] = value;
+      if (narrow[index] !== value) throw new Unfit(index, value, dtype);
+    }
+    return new Uint8Array(narrow.buffer);
+  };
 }
 
 function same(values: Uint8Array): Uint8Array {

@@ -18,7 +18,19 @@ import {
   type Values,
 } from './encodings.js';
 import { count, type Leaf, malformed, type ParquetFile } from './file.js';
+import { type Caster, Unfit } from './numbers.js';
 import { type PageHeader, readPageHeader } from './page-header.js';
+
+/** How a column is read. */
+export interface Reading {
+  /** As messages call it. */
+  readonly column: string;
+  readonly leaf: Leaf;
+  /** Of numbers; undefined for bytes. */
+  readonly number:
+    | { readonly dtype: string; readonly width: number; readonly cast: Caster }
+    | undefined;
+}
 
 /** A data page, decoded. */
 export interface Page {
@@ -30,6 +42,8 @@ export interface Page {
   /** Of the entries that are at the highest definition level. */
   readonly valueCount: number;
   readonly values: Values;
+  /** Whether values are of the declared dtype already. */
+  readonly isCast: boolean;
 }
 
 const pieceBytes = 1024 * 1024;
@@ -41,6 +55,7 @@ export class Pages {
   readonly #column: string;
   readonly #leaf: Leaf;
   readonly #chunk: ColumnMetaData;
+  readonly #cast: Caster | undefined;
   readonly #pageBytesMax: number;
   readonly #end: number;
   /** Where the next page's header is in the file. */
@@ -50,18 +65,20 @@ export class Pages {
   #pieceAt = 0;
   #entriesLeft: number;
   #dictionary: Values | undefined;
+  /** Bytes of a value of the dictionary, which is cast as a whole where all of it can be. */
+  #dictionaryWidth = 0;
+  #dictionaryIsCast = false;
 
-  /** @param column as messages call it */
   constructor(
     file: ParquetFile,
-    column: string,
-    leaf: Leaf,
+    { column, leaf, number }: Reading,
     chunk: ColumnMetaData,
     pageBytesMax: number,
   ) {
     this.#file = file;
     this.#column = column;
     this.#leaf = leaf;
+    this.#cast = number?.cast;
     this.#chunk = chunk;
     this.#pageBytesMax = pageBytesMax;
     const data = this.#count(chunk.data_page_offset);
@@ -146,7 +163,7 @@ export class Pages {
       case 'dictionary': {
         const source = new Source(decompressed(codec, packed, bytes));
         // Its encoding is PLAIN, which the first version called PLAIN_DICTIONARY.
-        this.#dictionary = readValues(source, 'PLAIN', physical, entryCount, undefined);
+        this.#setDictionary(readValues(source, 'PLAIN', physical, entryCount, undefined, 0));
         return undefined;
       }
       case 'data': {
@@ -183,6 +200,24 @@ export class Pages {
     }
   }
 
+  /** Casting each value of a dictionary once is much less than casting all that refer to it. */
+  #setDictionary(values: Values): void {
+    const { width } = this.#leaf.physical;
+    this.#dictionary = values;
+    this.#dictionaryWidth = width;
+    this.#dictionaryIsCast = false;
+    if (this.#cast === undefined || !(values instanceof Uint8Array) || values.length === 0) return;
+    try {
+      const cast = this.#cast(values);
+      this.#dictionary = cast;
+      this.#dictionaryWidth = (cast.length * width) / values.length;
+      this.#dictionaryIsCast = true;
+    } catch (error) {
+      // A value does not fit. Whether a row has it, and which, is seen when pages are cast.
+      if (!(error instanceof Unfit)) throw error;
+    }
+  }
+
   #page(
     entryCount: number,
     repetition: Uint8Array | number,
@@ -196,8 +231,16 @@ export class Pages {
       throw new Damaged('it has more values than its footer says');
     const { maxDefinition, physical } = this.#leaf;
     const valueCount = countOf(definition, maxDefinition, entryCount);
-    const values = readValues(source, encoding, physical, valueCount, this.#dictionary);
-    return { entryCount, repetition, definition, valueCount, values };
+    const values = readValues(
+      source,
+      encoding,
+      physical,
+      valueCount,
+      this.#dictionary,
+      this.#dictionaryWidth,
+    );
+    const isCast = this.#dictionaryIsCast && encoding.endsWith('_DICTIONARY');
+    return { entryCount, repetition, definition, valueCount, values, isCast };
   }
 
   /** Bytes of the column, which has them. */
@@ -247,9 +290,14 @@ function levelsOf(source: Source, max: number, entryCount: number): Uint8Array |
     if (same > max) throw new Damaged(`a level of ${same}, and ${max} is the highest`);
     return same;
   }
-  // Bits may say more than there are levels.
-  for (const level of target) {
-    if (level > max) throw new Damaged(`a level of ${level}, and ${max} is the highest`);
+  // Bits may say more than there are levels, unless all that they can say is one.
+  if ((max & (max + 1)) !== 0) {
+    let highest = 0;
+    for (let index = 0; index < entryCount; index += 1) {
+      const level = target[index] as number;
+      if (level > highest) highest = level;
+    }
+    if (highest > max) throw new Damaged(`a level of ${highest}, and ${max} is the highest`);
   }
   return target;
 }
