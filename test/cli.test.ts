@@ -219,12 +219,25 @@ t.test('with --json every command answers in JSON, and says nothing else', async
     [['digest', image, '--dry-run'], { containers: [{ logicalDigest: /^[\da-f]{64}$/ }] }],
     [['diff', image, path.join(folder, 'a')], { equal: true, compared: 120 }],
     [['recode', text, scratch.fresh(), '--codec', 'raw'], { target: { codec: 'raw' } }],
+    [
+      [
+        'convert',
+        path.join(folder, 'parquet'),
+        scratch.fresh(),
+        '--codec',
+        'raw',
+        '--columns',
+        'bool',
+      ],
+      { columns: [{ split: 'train', column: 'bool', rowCount: 9 }] },
+    ],
     [['train-dict', text, '-o', dict], { file: dict, id: Number, bytes: Number }],
   ];
   t.same(new Set(lines.map(([[name]]) => name)).size, commands.length, 'all commands');
   for (const [args, answer] of lines) {
     for (const isTTY of [false, true]) {
-      if (isTTY && args.some((word) => ['recode', 'train-dict', '--png'].includes(word))) continue;
+      if (isTTY && args.some((word) => ['recode', 'train-dict', 'convert', '--png'].includes(word)))
+        continue;
       const { code, out, err } = await run([...args, '--json'], { isTTY });
       t.same([code, err], [0, ''], `${args[0]} --json`);
       t.match(JSON.parse(out), answer, `${args[0]} --json`);
