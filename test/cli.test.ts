@@ -92,6 +92,9 @@ async function dataSet(): Promise<string> {
     }),
   );
   await text.close();
+  const parquet = JSON.parse(readFileSync(path.join(root, 'test/parquet/files.json'), 'utf8'));
+  mkdirSync(at('parquet'));
+  writeFileSync(at('parquet/train.parquet'), Buffer.from(parquet[0].parquet, 'base64'));
   mkdirSync(at('backup'));
   cpSync(at('train/image'), at('backup/image'), { recursive: true });
   cpSync(at('train/image'), at('a'), { recursive: true });
@@ -142,6 +145,8 @@ t.test('every command explains itself, and its examples run as they stand', asyn
       cpSync(folder, copy, { recursive: true });
       if (line.includes('--dry-run'))
         cpSync(path.join(copy, 'a'), path.join(copy, 'b'), { recursive: true });
+      // Tests go to no hub; test/hub-load.test.ts has one of its own.
+      if (line.includes('hf://')) continue;
       process.chdir(copy);
       const { code, out, err } = await run(line.split(' '));
       t.same([code, err], [0, ''], line);
@@ -173,6 +178,10 @@ t.test('what cannot be meant: exit code 2, and where the help is', async (t) => 
     [['diff', image, image, image], /is too much/],
     [['recode', image, target], /--codec is missing: there is no default/],
     [['recode', image, '--codec', 'raw'], /SOURCE TARGET is missing/],
+    [['convert', folder, target], /--codec is missing/],
+    [['convert', folder, '--codec', 'raw'], /SOURCE TARGET is missing/],
+    [['convert', folder, target, '--codec', 'raw', '--strings', 'x'], /--strings wants/],
+    [['convert', folder, target, '--codec', 'raw', '--config', 'x'], /are of the hub/],
     [['recode', image, target, '--codec', 'gzip'], /--codec wants raw or zstd or zstd_dict/],
     [['recode', image, target, '--codec', 'raw', '--shards', '256'], /1 to 255, got 256/],
     [['recode', image, target, '--codec', 'raw', '--dialect', '3'], /--dialect wants 2.4 or 2.8/],
@@ -210,12 +219,25 @@ t.test('with --json every command answers in JSON, and says nothing else', async
     [['digest', image, '--dry-run'], { containers: [{ logicalDigest: /^[\da-f]{64}$/ }] }],
     [['diff', image, path.join(folder, 'a')], { equal: true, compared: 120 }],
     [['recode', text, scratch.fresh(), '--codec', 'raw'], { target: { codec: 'raw' } }],
+    [
+      [
+        'convert',
+        path.join(folder, 'parquet'),
+        scratch.fresh(),
+        '--codec',
+        'raw',
+        '--columns',
+        'bool',
+      ],
+      { columns: [{ split: 'train', column: 'bool', rowCount: 9 }] },
+    ],
     [['train-dict', text, '-o', dict], { file: dict, id: Number, bytes: Number }],
   ];
   t.same(new Set(lines.map(([[name]]) => name)).size, commands.length, 'all commands');
   for (const [args, answer] of lines) {
     for (const isTTY of [false, true]) {
-      if (isTTY && args.some((word) => ['recode', 'train-dict', '--png'].includes(word))) continue;
+      if (isTTY && args.some((word) => ['recode', 'train-dict', 'convert', '--png'].includes(word)))
+        continue;
       const { code, out, err } = await run([...args, '--json'], { isTTY });
       t.same([code, err], [0, ''], `${args[0]} --json`);
       t.match(JSON.parse(out), answer, `${args[0]} --json`);

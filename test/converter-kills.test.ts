@@ -7,6 +7,8 @@ import t from 'tap';
 import { Scratch } from './support/scratch.js';
 
 const scratch = new Scratch(t);
+// The long forms take longer than a file is given.
+if (process.env.LOADERX_FULL !== undefined) t.setTimeout(3_600_000);
 const program = path.join(import.meta.dirname, 'support', 'converting.mjs');
 const isLong = process.env.LOADERX_FULL !== undefined;
 // More than one flush of each column, in the middle of a split too.

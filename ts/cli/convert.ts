@@ -27,8 +27,8 @@ export const convertCommand: Command = {
     'folder of Parquet files, or one such file. Numbers and fixed shapes become dense containers, lists',
     'ragged ones, pictures are decoded; every value is kept, and what cannot be is an error that names',
     'column and row. TARGET appears when it is complete or not at all.',
-    'Files of the hub go through the same cache as those of Python, and HF_TOKEN, HF_HOME, HF_ENDPOINT and',
-    'HF_HUB_OFFLINE mean the same.',
+    'Files of the hub go through the same cache as those of Python, and HF_TOKEN, HF_HOME, HF_ENDPOINT',
+    'and HF_HUB_OFFLINE mean the same.',
   ],
   options: {
     codec: { type: 'string', value: 'CODEC', help: 'raw, zstd or zstd_dict' },

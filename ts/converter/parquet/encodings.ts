@@ -253,6 +253,16 @@ function plainBytes(source: Source, count: number): Uint8Array[] {
   return values;
 }
 
+/** Memory for the ids of one page, which nobody sees once its values are there. */
+let idsMemory = new Uint32Array(0);
+const idsKeptMax = 4 * 1024 * 1024;
+
+function idsOf(count: number): Uint32Array {
+  if (count > idsKeptMax) return new Uint32Array(count);
+  if (count > idsMemory.length) idsMemory = new Uint32Array(Math.min(count * 2, idsKeptMax));
+  return idsMemory.subarray(0, count);
+}
+
 function fromDictionary(
   source: Source,
   count: number,
@@ -263,7 +273,7 @@ function fromDictionary(
     throw new Damaged('a page refers to a dictionary that is not there');
   const known = width === 0 ? dictionary.length : dictionary.length / width;
   if (count === 0) return dictionary instanceof Uint8Array ? new Uint8Array(0) : [];
-  const ids = new Uint32Array(count);
+  const ids = idsOf(count);
   const same = readHybrid(source, source.byte(), ids);
   if (same !== undefined) ids.fill(same);
   for (let index = 0; index < count; index += 1) {
