@@ -220,14 +220,17 @@ pub const Store = struct {
         }
         const table_end = try format.tableEnd(volume.length, fault);
         volume.meta.setLength(io, table_end) catch |err| return fault.failOs(err, .meta, "cutting meta.zr to its length");
-        // The table reaches the disk before the page that vouches for it.
-        if (durable) volume.meta.sync(io) catch |err| return fault.failOs(err, .meta, "syncing meta.zr");
-        var page: [format.page_bytes]u8 = undefined;
-        format.encodePage(&page, volume.length, volume.codec, store.schema(), volume.tails[0..volume.shard_count]);
-        try volume.writeMeta(&page, 0, fault);
+        // Everything else reaches the disk before the page that vouches for it: killed between the page and
+        // the rename, the hidden folder is a whole container under another name.
         if (integrity.len > 0) try writeWhole(io, build.folder, volume_module.integrity_name, .integrity, integrity, durable, fault);
         if (durable) {
             if (volume.dict != null) try syncDict(io, build.folder, fault);
+            volume.meta.sync(io) catch |err| return fault.failOs(err, .meta, "syncing meta.zr");
+        }
+        var page: [format.page_bytes]u8 = undefined;
+        format.encodePage(&page, volume.length, volume.codec, store.schema(), volume.tails[0..volume.shard_count]);
+        try volume.writeMeta(&page, 0, fault);
+        if (durable) {
             volume.meta.sync(io) catch |err| return fault.failOs(err, .meta, "syncing meta.zr");
             syncFolder(build.folder, io) catch |err| return fault.failOs(err, .folder, "syncing the build folder");
         }
@@ -461,11 +464,6 @@ fn splitPath(path: []const u8, fault: *Fault) Error!Where {
 fn refuseExisting(io: Io, path: []const u8, fault: *Fault) Error!void {
     _ = Io.Dir.cwd().statFile(io, path, .{ .follow_symlinks = false }) catch |err| return switch (err) {
         error.FileNotFound => {},
-        // `statFile` has no error for ENAMETOOLONG.
-        error.Unexpected => {
-            const is_long = std.fs.path.basename(path).len > Io.Dir.max_name_bytes;
-            return fault.failOs(if (is_long) error.NameTooLong else err, .folder, "looking at the path");
-        },
         else => fault.failOs(err, .folder, "looking at the path"),
     };
     return fault.fail(error.Exists, .folder, "something is at the path already; a build wants a new one", .{});
@@ -513,29 +511,41 @@ fn bornAlive(io: Io, parent: Io.Dir, sibling: []const u8, fault: *Fault) Error!?
     };
     const folder = parent.openDir(io, sibling, .{ .iterate = true }) catch |err| return switch (err) {
         error.FileNotFound => null,
-        else => blk: {
+        else => {
+            const failure = fault.failOs(err, .folder, "opening the build folder");
             parent.deleteDir(io, sibling) catch {};
-            break :blk fault.failOs(err, .folder, "opening the build folder");
+            return failure;
         },
     };
+    errdefer folder.close(io);
     const meta = folder.createFile(io, volume_module.meta_name, .{ .read = true, .exclusive = true }) catch |err| {
-        folder.close(io);
-        if (err == error.FileNotFound) return null;
+        if (err == error.FileNotFound) {
+            folder.close(io);
+            return null;
+        }
+        const failure = fault.failOs(err, .meta, "creating meta.zr");
         parent.deleteDir(io, sibling) catch {};
-        return fault.failOs(err, .meta, "creating meta.zr");
+        return failure;
     };
     const locked = tryLock(io, meta, .exclusive) catch |err| {
-        discardFiles(io, parent, folder, sibling, meta, &.{});
-        folder.close(io);
-        return switch (err) {
+        const failure = switch (err) {
             // The second is what ENOLCK has become: a network file system without a lock service says that.
             error.FileLocksUnsupported, error.SystemResources => fault.fail(error.Unsupported, .meta, "this file system has no locks, which a build needs; build elsewhere and move the result", .{}),
             else => fault.failOs(err, .meta, "locking meta.zr"),
         };
+        discardFiles(io, parent, folder, sibling, meta, &.{});
+        return failure;
     };
     // Locked by a remover, or removed between its creation and our lock: then its name is gone.
-    const named = locked and if (folder.statFile(io, volume_module.meta_name, .{})) |_| true else |_| false;
-    if (named) return .{ .folder = folder, .meta = meta };
+    if (locked) {
+        if (folder.statFile(io, volume_module.meta_name, .{})) |_| {
+            return .{ .folder = folder, .meta = meta };
+        } else |err| if (err != error.FileNotFound) {
+            const failure = fault.failOs(err, .meta, "looking at meta.zr");
+            discardFiles(io, parent, folder, sibling, meta, &.{});
+            return failure;
+        }
+    }
     meta.close(io);
     folder.close(io);
     return null;
@@ -544,6 +554,7 @@ fn bornAlive(io: Io, parent: Io.Dir, sibling: []const u8, fault: *Fault) Error!?
 /// Removes what killed builds of this path left. A live one is LOCKED.
 fn removeDeadSiblings(io: Io, parent: Io.Dir, prefix: []const u8, fault: *Fault) Error!void {
     var entries = parent.iterate();
+    fault_module.forgetErrno();
     while (entries.next(io) catch |err| return fault.failOs(err, .folder, "listing the parent folder")) |entry| {
         if (!isSibling(entry.name, prefix)) continue;
         const folder = parent.openDir(io, entry.name, .{ .iterate = true }) catch continue; // Gone, or not ours.
@@ -609,11 +620,12 @@ fn renameIntoPlace(io: Io, parent: Io.Dir, sibling: []const u8, name: []const u8
                 else => fault.failOs(claim, .folder, "claiming the path"),
             };
             parent.rename(sibling, parent, name, io) catch |move| {
-                parent.deleteDir(io, name) catch {};
-                return switch (move) {
+                const failure = switch (move) {
                     error.DirNotEmpty => taken(fault),
                     else => fault.failOs(move, .folder, "moving the build to its path"),
                 };
+                parent.deleteDir(io, name) catch {};
+                return failure;
             };
         },
         else => return fault.failOs(err, .folder, "moving the build to its path"),
@@ -680,6 +692,7 @@ fn lockShared(io: Io, meta: Io.File, fault: *Fault) Error!void {
 /// A stray data file means that page and folder do not belong together.
 fn refuseStrayData(io: Io, folder: Io.Dir, shard_count: u32, fault: *Fault) Error!void {
     var entries = folder.iterate();
+    fault_module.forgetErrno();
     while (entries.next(io) catch |err| return fault.failOs(err, .folder, "listing the folder")) |entry| {
         if (!std.mem.startsWith(u8, entry.name, volume_module.data_prefix)) continue;
         if (isDataName(entry.name, shard_count)) continue;
@@ -721,8 +734,9 @@ fn readDict(context: Context, folder: Io.Dir, store_codec: Codec, fault: *Fault)
     }
     const bytes = context.gpa.alloc(u8, @intCast(size)) catch return fault.outOfMemory("the dictionary", size);
     const read = file.readPositionalAll(io, bytes, 0) catch |err| {
+        const failure = fault.failOs(err, .dict, "reading dict.zr");
         context.gpa.free(bytes);
-        return fault.failOs(err, .dict, "reading dict.zr");
+        return failure;
     };
     if (read != bytes.len) {
         context.gpa.free(bytes);
@@ -740,5 +754,6 @@ fn tryLock(io: Io, meta: Io.File, kind: enum { shared, exclusive }) Io.File.Lock
 
 fn renamePreserve(io: Io, parent: Io.Dir, sibling: []const u8, name: []const u8) Io.Dir.RenamePreserveError!void {
     if (builtin.os.tag == .windows) return windows.renamePreserve(parent, sibling, name);
+    fault_module.forgetErrno();
     return parent.renamePreserve(sibling, parent, name, io);
 }

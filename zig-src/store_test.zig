@@ -830,7 +830,7 @@ test "a container in memory is found to be, by batches alone, until its file cha
         if (reader.quickBytes() > 0) break;
     } else return error.NeverResident;
     const map = &reader.volume.map.?;
-    try testing.expectEqual(map.bytes, reader.volume.residence.?.entered_bytes);
+    try testing.expectEqual(map.bytes, reader.volume.residence.?.enteredBytes());
     // A lane that had to wait for the disk takes the verdict back.
     reader.volume.residence.?.disprove();
     reader.volume.residence.?.due_ns.store(0, .monotonic); // Not to wait for it here.
