@@ -89,6 +89,8 @@ pub const Store = struct {
         folder: Io.Dir,
         sibling: []u8,
         name: []u8,
+        /// How many of the folders above the path were made for it.
+        made_parents: u32,
         failed: bool = false,
         state: enum { building, published, discarded } = .building,
         files_open: bool = true,
@@ -127,6 +129,7 @@ pub const Store = struct {
         const data = gpa.alloc(Io.File, options.data_shards) catch return fault.outOfMemory("file handles", options.data_shards * @sizeOf(Io.File));
         errdefer gpa.free(data);
 
+        const made_parents = missingFolders(io, where.parent);
         if (where.parent.len > 0) {
             Io.Dir.cwd().createDirPath(io, where.parent) catch |err| return fault.failOs(err, .folder, "making the parent folder");
         }
@@ -171,7 +174,7 @@ pub const Store = struct {
             },
             .schema_buffer = undefined,
             .schema_bytes = @intCast(options.schema.len),
-            .build = .{ .parent = parent, .folder = birth.folder, .sibling = birth.sibling, .name = name },
+            .build = .{ .parent = parent, .folder = birth.folder, .sibling = birth.sibling, .name = name, .made_parents = made_parents },
         };
         @memcpy(store.schema_buffer[0..options.schema.len], options.schema);
         return store;
@@ -239,7 +242,7 @@ pub const Store = struct {
         build.state = .published;
         build.failed = false;
         // From here the container is at its path; a failed sync of the parent is still an error.
-        if (durable) syncFolder(build.parent, io) catch |err| return fault.failOs(err, .folder, "syncing the parent folder");
+        if (durable) try syncParents(io, build.parent, build.made_parents, fault);
     }
 
     // ---- read ----
@@ -640,6 +643,31 @@ fn syncFolder(folder: Io.Dir, io: Io) Io.File.SyncError!void {
     if (builtin.os.tag == .windows) return; // There is no such operation, nor a need: NTFS journals names.
     const as_file: Io.File = .{ .handle = folder.handle, .flags = .{ .nonblocking = false } };
     return as_file.sync(io);
+}
+
+/// The parent, for the container's name, and each folder above it that holds the name of a new one.
+fn syncParents(io: Io, parent: Io.Dir, made_parents: u32, fault: *Fault) Error!void {
+    syncFolder(parent, io) catch |err| return fault.failOs(err, .folder, "syncing the parent folder");
+    if (builtin.os.tag == .windows) return;
+    var folder = parent;
+    defer if (folder.handle != parent.handle) folder.close(io);
+    for (0..made_parents) |_| {
+        const above = folder.openDir(io, "..", .{ .iterate = true }) catch |err| return fault.failOs(err, .folder, "opening a folder above it");
+        if (folder.handle != parent.handle) folder.close(io);
+        folder = above;
+        syncFolder(folder, io) catch |err| return fault.failOs(err, .folder, "syncing a folder above it");
+    }
+}
+
+/// How many folders of a path are not there yet. Where one cannot be looked at, those below it.
+fn missingFolders(io: Io, path: []const u8) u32 {
+    var count: u32 = 0;
+    var at = path;
+    while (at.len > 0) : (count += 1) {
+        if (Io.Dir.cwd().statFile(io, at, .{})) |_| break else |err| if (err != error.FileNotFound) break;
+        at = std.fs.path.dirname(at) orelse return count + 1;
+    }
+    return count;
 }
 
 fn syncDict(io: Io, folder: Io.Dir, fault: *Fault) Error!void {
