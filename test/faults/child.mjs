@@ -106,7 +106,11 @@ const commands = {
           faults.arm({ mode: 'calls', prefix: folder, at: call, action, lasting });
           const failure = await failureOf(act);
           const { struck, calls } = faults.disarm();
-          if (struck === 0 && failure === null) break;
+          if (struck === 0) {
+            if (failure !== null)
+              report.wrong.push(`${action}, nothing struck: ${failure.message}`);
+            break;
+          }
           report.cases += 1;
           const where = `${action}${lasting ? ', lasting,' : ''} at call ${call}, ${calls[call]}`;
           const isRetried = action === 'short' || action === 'EINTR';
@@ -158,7 +162,10 @@ const commands = {
         await life.others();
       });
       const { struck } = faults.disarm();
-      if (struck === 0 && failure === null) break;
+      if (struck === 0) {
+        if (failure !== null) report.wrong.push(`after ${call} allocations: ${failure.message}`);
+        break;
+      }
       report.cases += 1;
       const how = failure === null ? 'carried on' : `${failure.code}`;
       report.ended[how] = (report.ended[how] ?? 0) + 1;

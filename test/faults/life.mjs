@@ -98,7 +98,8 @@ export function lifeOf({ kind, codec }, loaderx) {
       assert.deepEqual([report.ok, report.integrity], [true, 'checked'], JSON.stringify(report));
     },
     async others() {
-      const dict = await loaderx.trainDict(batchOf(0, count));
+      const samples = Uint8Array.from({ length: count * items }, (_, at) => item(at, at % items));
+      const dict = await loaderx.trainDict(ndarray('uint8', [count, items], samples));
       assert.ok(dict.length > 0);
       for (const mode of /** @type {const} */ (['iid', 'cyclic', 'sequential'])) {
         const sampler = new loaderx.Sampler({ length: 100, batchSize: 10, mode, seed: 1 });
