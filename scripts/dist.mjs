@@ -6,7 +6,8 @@
 // class is there once. The code is written to be read; there are no source maps, which would carry the
 // sources into the package. What comes from development packages is folded in: users install one
 // package, node-gyp-build. msgpackr's entry for Node would look for its native part; the entry
-// without it is taken.
+// without it is taken. yaml's entry for Node is CommonJS, which cannot be folded into modules; the one
+// for browsers is the same code as modules.
 import fs from 'node:fs';
 import path from 'node:path';
 import { run } from './child.mjs';
@@ -16,7 +17,7 @@ import { Failure, inRoot } from './script.mjs';
 import { filesBelow, unlessUpToDate } from './up-to-date.mjs';
 
 /** Development packages whose code may be folded into dist/. Their licences ship: licences.mjs. */
-export const foldedPackages = ['msgpackr'];
+export const foldedPackages = ['msgpackr', 'hyparquet', 'fzstd', 'yaml'];
 
 const sources = inRoot('ts');
 const dist = inRoot('dist');
@@ -110,7 +111,10 @@ async function bundle(folder) {
     metafile: true,
     logLevel: 'warning',
     external: Object.keys({ ...manifest.dependencies, ...manifest.peerDependencies }),
-    alias: { msgpackr: inRoot('node_modules', 'msgpackr', 'index.js') },
+    alias: {
+      msgpackr: inRoot('node_modules', 'msgpackr', 'index.js'),
+      yaml: inRoot('node_modules', 'yaml', 'browser', 'index.js'),
+    },
     plugins: [rememberPlaces],
   });
   for (const file of filesBelow(folder, (name) => name.endsWith('.js'))) {

@@ -81,6 +81,12 @@ async function makeContainers(folder) {
       .map((data) => ndarray('uint8', [data.length], data)),
   );
   await text.close();
+
+  // What pyarrow wrote for the converter's tests serves as somebody's dataset.
+  const files = JSON.parse(fs.readFileSync(inRoot('test', 'parquet', 'files.json'), 'utf8'));
+  const file = files.find((/** @type {{ name: string }} */ { name }) => name === 'SNAPPY 2.0');
+  fs.mkdirSync(at('parquet'));
+  fs.writeFileSync(at('parquet/train.parquet'), Buffer.from(file.parquet, 'base64'));
 }
 
 /** @param {string} markdown @param {string} folder */

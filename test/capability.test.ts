@@ -8,6 +8,7 @@ import { MessageChannel } from 'node:worker_threads';
 import t, { type Test } from 'tap';
 import {
   Dense,
+  type DenseBatch,
   type DenseReader,
   type DenseWriter,
   LoaderxError,
@@ -919,6 +920,12 @@ t.test('out: what a ragged gather refuses', async (t) => {
   t.equal(batch.length, 64);
   const disposed = reader.gather([1], { out: batch });
   batch[Symbol.dispose]();
+  t.equal(
+    await outcomeOf(() => reader.gather([0], { out: batch })),
+    'LoaderxError BUSY',
+    'disposed of, but still being filled',
+  );
+  batch[Symbol.dispose]();
   await disposed;
   t.equal(
     await outcomeOf(() => batch.at(0)),
@@ -950,29 +957,88 @@ t.test('signal: aborted while the gather runs', async (t) => {
   for (const kind of kinds) {
     await using reader = open(largeContainer(kind));
     const ids = upTo(2000).map((index) => index % 64);
-    const startMs = performance.now();
-    (await reader.gather(ids))[Symbol.dispose]();
-    const wholeMs = performance.now() - startMs;
-
-    let fastestMs = Number.POSITIVE_INFINITY;
-    for (let attempt = 0; attempt < 5 && fastestMs > wholeMs / 2; attempt += 1) {
+    // Another program may take the processor at any of these moments: then once more.
+    let endsEarly = false;
+    for (let attempt = 0; attempt < 100 && !endsEarly; attempt += 1) {
+      const startMs = performance.now();
+      (await reader.gather(ids))[Symbol.dispose]();
+      const wholeMs = performance.now() - startMs;
       const controller = new AbortController();
       const running = reader.gather(ids, { signal: controller.signal });
       await soon();
       const abortMs = performance.now();
       controller.abort(attempt);
       const error = await failureOf(() => running);
-      fastestMs = Math.min(fastestMs, performance.now() - abortMs);
+      endsEarly = performance.now() - abortMs <= wholeMs / 2;
       t.equal(outcomeOfError(error), 'LoaderxError ABORTED');
       t.equal(error.cause, attempt, 'any reason');
       t.equal(getEventListeners(controller.signal, 'abort').length, 0, 'no listener is left');
     }
-    t.ok(fastestMs <= wholeMs / 2, `${kind}: it ends early (${fastestMs} of ${wholeMs} ms)`);
+    t.ok(endsEarly, `${kind}: it ends early`);
     const signal = new AbortController().signal;
     const batch = await reader.gather([7], { signal });
     t.ok(sameItems(itemsOf(batch), itemsOf(reader.gatherSync([7]))), 'the reader goes on');
     t.equal(getEventListeners(signal, 'abort').length, 0);
   }
+});
+
+t.test('a batch whose offsets or dimensions were written to is refused', async (t) => {
+  await using reader = Ragged.open(largeContainer('ragged'));
+  const changes: readonly ((batch: RaggedBatch) => void)[] = [
+    (batch) => (batch.dims[0] = (batch.dims[0] ?? 0) + 1),
+    (batch) => (batch.dims[1] = 0),
+    (batch) => (batch.offsets[1] = 2 ** 32 - 1),
+    (batch) => (batch.offsets[1] = (batch.offsets[1] ?? 0) + 1),
+    (batch) => (batch.offsets[2] = 0),
+  ];
+  for (const [index, change] of changes.entries()) {
+    const batch = reader.gatherSync([1, 2, 3, 4]);
+    change(batch as RaggedBatch);
+    const at = scratch.fresh();
+    const { dtype, ndim } = reader;
+    for (const append of ['append', 'appendSync'] as const) {
+      const writer = Ragged.create(at, { codec: 'raw', dtype, ndim });
+      t.match(await outcomeOf(() => writer[append](batch)), /^RangeError INVALID_ARGUMENT/);
+      t.equal(writer.length, 0, `change ${index}`);
+      writer.abort();
+      await writer[Symbol.asyncDispose]();
+    }
+    t.match(await outcomeOf(() => batch.pad({ value: 0 })), /^RangeError INVALID_ARGUMENT/);
+    for (let record = 0; record < 4; record += 1) {
+      t.match(await outcomeOf(() => batch.at(record)), /^(ok|RangeError INVALID_ARGUMENT)/);
+    }
+  }
+});
+
+t.test('ids whose memory was transferred away are no empty list', async (t) => {
+  using reader = open(largeContainer('dense'));
+  for (const ids of [Uint32Array.of(1, 2), BigUint64Array.of(1n, 2n)]) {
+    structuredClone(ids.buffer, { transfer: [ids.buffer] });
+    t.equal(await outcomeOf(() => reader.gather(ids)), 'TypeError INVALID_ARGUMENT');
+    t.equal(await outcomeOf(() => reader.gatherSync(ids)), 'TypeError INVALID_ARGUMENT');
+  }
+  t.equal((reader.gatherSync(new Uint32Array(0)) as DenseBatch).shape[0], 0);
+});
+
+t.test('one signal for many gathers: no warning of a leak, and one listener', async (t) => {
+  using reader = open(largeContainer('dense'));
+  const warnings: Error[] = [];
+  const onWarning = (warning: Error): number => warnings.push(warning);
+  process.on('warning', onWarning);
+  const controller = new AbortController();
+  const { signal } = controller;
+  const ids = upTo(64);
+  const all = upTo(30).map(() => reader.gather(ids, { signal }));
+  t.equal(getEventListeners(signal, 'abort').length, 1);
+  controller.abort('enough');
+  for (const outcome of await Promise.allSettled(all)) {
+    if (outcome.status === 'fulfilled') continue;
+    t.match(outcome.reason, { code: 'ABORTED', cause: 'enough', path: reader.path });
+  }
+  await soon();
+  process.off('warning', onWarning);
+  t.same(warnings, []);
+  t.equal(getEventListeners(signal, 'abort').length, 0);
 });
 
 t.test('signal: what is no signal', async (t) => {

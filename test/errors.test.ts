@@ -62,6 +62,8 @@ t.test('every native status has its code', async (t) => {
     });
   }
   t.match(fromNative(nativeFailure(-99)), { code: 'UNEXPECTED' });
+  const folder = { ...nativeFailure(-6), message: 'making it failed: ENOENT', osCode: 'ENOENT' };
+  t.match(fromNative(folder, '/a'), { message: /^\/a: making it failed: ENOENT$/ });
 });
 
 t.test('a native failure names container, file, record and the system code', async (t) => {

@@ -2,30 +2,24 @@
 //
 //     LOADERX_TEARDOWN_COUNT=200   processes and threads of each kind, fewer unless given
 //     LOADERX_FULL=1          100,000 batches, 10,000,000 records, 1,000 loaders of each kind
+
 import { readFileSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import t from 'tap';
 import * as loaderx from '../ts/index.js';
 import { DataLoader, Dense, ndarray } from '../ts/index.js';
 import { answerOf, inParallel, runChild } from './support/child.js';
+import { isFull, limitMs } from './support/limits.js';
 import { failureOf } from './support/outcome.js';
 import { Scratch } from './support/scratch.js';
 import { buildStreams } from './support/streams.mjs';
 
 const scratch = new Scratch(t);
-const isFull = process.env.LOADERX_FULL === '1';
+const endMs = limitMs(2000);
 const repeats = Number(process.env.LOADERX_TEARDOWN_COUNT ?? 1);
 const root = scratch.fresh('data');
 await buildStreams(loaderx, root, 1003);
 const collecting = { nodeArgs: ['--expose-gc'] };
-
-/** 2 s; more where the machine is so busy that starting a process alone takes long. */
-let limitMs = 2000;
-t.before(async () => {
-  const { code, ms } = await runChild('loaders', ['leave', root, 'close', '1', '1', 'none']);
-  if (code !== 0) throw new Error(`a process ended with ${code}`);
-  limitMs = Math.max(limitMs, 12 * ms);
-});
 
 /** Runs one way of leaving `repeats` times: each ending, and the slowest. */
 async function endings(args: readonly string[]): Promise<{ ends: object; slowestMs: number }> {
@@ -52,7 +46,7 @@ t.test('a script that forgets close, or breaks, ends by itself', async (t) => {
           const { ends, slowestMs } = await endings([how, `${workers}`, `${prefetch}`, kind]);
           const name = `${how}, ${kind}, workers ${workers}, prefetch ${prefetch}`;
           t.strictSame(ends, { 0: repeats }, name);
-          t.ok(slowestMs < limitMs, `${name}: ${Math.round(slowestMs)} ms`);
+          t.ok(slowestMs < endMs, `${name}: ${Math.round(slowestMs)} ms`);
         }
       }
     }
@@ -79,7 +73,7 @@ t.test('leaving with work in flight: the right exit code, no signal', async (t) 
     for (const kind of ['none', 'later', 'pool']) {
       const { ends, slowestMs } = await endings([how, '4', '8', kind]);
       t.strictSame(ends, { [end]: repeats }, `${how}, ${kind}`);
-      t.ok(slowestMs < limitMs, `${how}, ${kind}: ${Math.round(slowestMs)} ms`);
+      t.ok(slowestMs < endMs, `${how}, ${kind}: ${Math.round(slowestMs)} ms`);
     }
   }
 });
@@ -89,7 +83,7 @@ t.test('threads that are terminated while their loaders work', async (t) => {
   const answer = await answerOf(t, 'loaders', ['terminated', root, String(count)]);
   const { ends, slowestMs } = answer as { ends: object; slowestMs: number };
   t.strictSame(ends, { 1: count });
-  t.ok(slowestMs < limitMs, `${Math.round(slowestMs)} ms`);
+  t.ok(slowestMs < endMs, `${Math.round(slowestMs)} ms`);
 });
 
 t.test('loaders in several threads at once', async (t) => {
@@ -117,9 +111,10 @@ t.test('loaders made and broken off after one batch leave nothing', async (t) =>
     t.equal(after.threads, before.threads, `${kind}: threads`);
     const heap = after.heap - before.heap;
     t.ok(heap < 2 ** 20, `${kind}: ${heap} bytes of heap more after ${count}`);
-    // V8 makes its young generation larger when much is made and dropped, and keeps it so.
+    // V8 makes its young generation larger when much is made and dropped, and keeps it so: when it
+    // does depends on how busy the machine is.
     const resident = after.rss - before.rss;
-    t.ok(resident < 64 * 2 ** 20, `${kind}: ${resident} bytes resident more`);
+    t.ok(resident < (isFull ? 64 : 256) * 2 ** 20, `${kind}: ${resident} bytes resident more`);
   }
 });
 
@@ -144,9 +139,8 @@ t.test('many small batches: nothing grows with them', async (t) => {
     rssSlope: number;
   };
   t.ok(heapSlope < 1024, `heap: ${heapSlope.toFixed(1)} bytes a batch`);
-  // Over few batches the resident size is still that of a process that gets going.
-  const limit = isFull ? 1024 : 8192;
-  t.ok(rssSlope < limit, `resident: ${rssSlope.toFixed(1)} bytes a batch`);
+  // Over few batches the resident size is that of a process that gets going.
+  if (isFull) t.ok(rssSlope < 1024, `resident: ${rssSlope.toFixed(1)} bytes a batch`);
 });
 
 t.test('batches of 1 MiB, dense and ragged: resident bytes stay', async (t) => {
@@ -157,9 +151,9 @@ t.test('batches of 1 MiB, dense and ragged: resident bytes stay', async (t) => {
   };
   // 4 ahead and one with the consumer, 2 MiB each.
   const inFlightBytes = 5 * 2 * 2 ** 20;
-  t.ok(most < 4 * inFlightBytes, `${most} bytes more at most`);
-  // Over 1,200 batches one buffer that is made late is a slope of a batch's size: the bound above is
-  // what a short run can tell, and a batch that leaks every time is 2 GiB there.
+  // A batch that leaks every time is 2 GiB in the short run.
+  t.ok(most < (isFull ? 4 : 20) * inFlightBytes, `${most} bytes more at most`);
+  // Over 1,200 batches one buffer that is made late is a slope of a batch's size.
   if (isFull) t.ok(rssSlope < 1024, `${rssSlope.toFixed(1)} bytes a batch`);
 });
 
@@ -175,7 +169,7 @@ t.test('a throw in the loop body of large batches: the user’s error, soon', as
   const { code, stderr, ms } = await runChild('loaders', ['largeThrow', at]);
   t.equal(code, 1);
   t.match(stderr, /RangeError: of the loop/);
-  t.ok(ms < limitMs, `${Math.round(ms)} ms`);
+  t.ok(ms < endMs, `${Math.round(ms)} ms`);
 });
 
 t.test('one bad frame fails exactly the batches that hold it', async (t) => {

@@ -3,11 +3,13 @@
 //
 //     LOADERX_FULL=1   the pool of workers is made anew for each step, not for each 100th, and
 //                           processes are killed in each mode
+
 import { readFileSync, rmSync } from 'node:fs';
 import t from 'tap';
 import * as loaderx from '../ts/index.js';
 import { DataLoader } from '../ts/index.js';
 import { answerOf, inParallel, runChild } from './support/child.js';
+import { isFull } from './support/limits.js';
 import { Scratch } from './support/scratch.js';
 import {
   buildStreams,
@@ -21,7 +23,6 @@ import {
 } from './support/streams.mjs';
 
 const scratch = new Scratch(t);
-const isFull = process.env.LOADERX_FULL === '1';
 const length = 1003;
 const batchSize = 16;
 const steps = 500;

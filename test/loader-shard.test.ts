@@ -74,6 +74,26 @@ t.test('shards that cannot be', async (t) => {
   }
 });
 
+t.test('options that cannot be, and an index without its world', async (t) => {
+  const wrong: readonly (readonly [unknown, string])[] = [
+    [null, 'options'],
+    ['x', 'options'],
+    [[], 'options'],
+    [{ evn: {} }, 'evn'],
+    [{ env: null }, 'env'],
+    [{ env: 3 }, 'env'],
+    [{ env: {}, world: '2' }, 'world'],
+    [{ env: {}, worldVariable: 3 }, 'worldVariable'],
+    [{ env: { RANK: 3 } }, 'RANK'],
+    [{ env: { RANK: '1' } }, 'WORLD_SIZE'],
+    [{ env: { SLURM_PROCID: '3' } }, 'SLURM_NTASKS'],
+  ];
+  for (const [options, field] of wrong) {
+    const error = { name: 'TypeError', code: 'INVALID_ARGUMENT', field };
+    t.throws(() => shardFromEnv(options as object), error, JSON.stringify(options));
+  }
+});
+
 t.test('launchers', async (t) => {
   const cases: readonly (readonly [string, Record<string, string>, object])[] = [
     ['none', {}, { rank: 0, world: 1 }],

@@ -1,5 +1,6 @@
 // Damaged containers, kind by kind: what each comes to, that intact records are still read, and that
 // nothing else happens. The table is support/damage.ts.
+
 import { createHash } from 'node:crypto';
 import { mkdirSync, symlinkSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
@@ -13,13 +14,14 @@ import {
 } from './support/damage.js';
 import { edited, type Files, writeFiles } from './support/files.mjs';
 import { fixture, readFixture, withoutFixtures } from './support/fixtures.js';
+import { limitMs } from './support/limits.js';
 import { type Observed, observe, type Read } from './support/observe.js';
 import { Scratch } from './support/scratch.js';
 
 const scratch = new Scratch(t);
 
 /** Generous for a busy machine; a container of this size takes a millisecond. */
-const msMax = 2000;
+const msMax = limitMs(2000);
 
 /** Records of an intact container. */
 async function intactReads(place: string): Promise<readonly Read[]> {

@@ -27,6 +27,23 @@ function batch(dtype: DType, shapes: readonly (readonly number[])[]): RaggedBatc
   });
 }
 
+t.test('a value that would become an infinity, and a rank above the highest', async (t) => {
+  for (const dtype of ['float16', 'float32', 'bfloat16', 'complex64', 'numpy:>f4'] as const) {
+    for (const value of [1e300, -1e300]) {
+      t.throws(() => batch(dtype, [[1]]).pad({ value }), {
+        name: 'RangeError',
+        ...{ code: 'INVALID_ARGUMENT', field: 'value', message: /is too large for/ },
+      });
+    }
+    batch(dtype, [[1]]).pad({ value: Infinity });
+  }
+  t.equal(batch('float16', [[1], [2]]).pad({ value: 65_504 }).data.data[1], 0x7bff);
+  batch('float64', [[1]]).pad({ value: 1e300 });
+  const deep = batch('int8', [new Array<number>(64).fill(1)]);
+  t.throws(() => deep.pad({ value: 0 }), { code: 'UNSUPPORTED', field: 'ndim' });
+  t.equal(batch('int8', [new Array<number>(63).fill(1)]).pad({ value: 0 }).data.shape.length, 64);
+});
+
 t.test('one axis', async (t) => {
   const { data, mask } = batch('int32', [[2], [1], [3]]).pad({ value: -1 });
   t.same(data, {

@@ -1,5 +1,6 @@
 // Publication: a container is at its path complete, or nothing is there. Killed builds, failing disks,
 // competing processes, descriptors, names. Numbers in brackets are those of the list of known faults.
+
 import { spawnSync } from 'node:child_process';
 import {
   existsSync,
@@ -21,6 +22,7 @@ import t, { type Test } from 'tap';
 import { Dense, type DenseReader, type DenseWriter, ndarray, open, Ragged } from '../ts/index.js';
 import { Random } from './interop/random.mjs';
 import { type Child, inParallel, runChild, startChild } from './support/child.js';
+import { isFull } from './support/limits.js';
 import { codeOf, failureOf, outcomeOf, outcomeOfError } from './support/outcome.js';
 import { itemOf } from './support/package.mjs';
 import { beside, Scratch } from './support/scratch.js';
@@ -29,7 +31,6 @@ const scratch = new Scratch(t);
 const seed = process.env.LOADERX_SEED ?? String(Math.floor(Math.random() * 2 ** 32));
 t.comment(`seed ${seed}: LOADERX_SEED=${seed} makes the same random cases again`);
 /** The larger numbers of the list of known faults. */
-const isFull = process.env.LOADERX_FULL === '1';
 
 const onLinux = process.platform === 'linux';
 const linuxOnly = { skip: onLinux ? false : 'only where /proc is' };
@@ -632,6 +633,54 @@ t.test('anything at the path is EXISTS, and is left alone', async (t) => {
       rmSync(later, { recursive: true, force: true });
     }
   }
+});
+
+t.test('a link that has the name of a dead build: what it leads to is left alone', async (t) => {
+  const at = scratch.fresh();
+  const folder = path.dirname(at);
+  const precious = path.join(folder, 'precious');
+  const writer = create(precious);
+  writer.appendSync(records(0, 3));
+  writer.closeSync();
+  const link = path.join(folder, `.${path.basename(at)}.build-000000000000`);
+  symlinkSync('precious', link);
+  create(at).closeSync();
+  t.equal(open(precious).length, 3);
+  t.equal(readlinkSync(link), 'precious');
+  create(`${at}-2`).abort();
+  t.equal(open(precious).length, 3);
+});
+
+t.test('a container never has the name of a build', async (t) => {
+  const folder = path.dirname(scratch.fresh());
+  for (const name of ['.c.build-0123456789ab', '..build-0123456789ab']) {
+    t.equal(await codeOf(() => create(path.join(folder, name))), 'UNSUPPORTED', name);
+  }
+  for (const name of [
+    'c.build-0123456789ab',
+    '.c.build-0123456789',
+    '.c.build-0123456789xy',
+    '.build-0123456789ab',
+  ]) {
+    create(path.join(folder, name)).closeSync();
+    t.equal(open(path.join(folder, name)).length, 0, name);
+  }
+});
+
+t.test('the parent may be a link to a folder', async (t) => {
+  const folder = path.dirname(scratch.fresh());
+  mkdirSync(path.join(folder, 'real'));
+  symlinkSync('real', path.join(folder, 'link'));
+  for (const name of ['a', 'new/b', 'new/deep/c']) {
+    create(path.join(folder, 'link', name)).closeSync();
+    t.equal(open(path.join(folder, 'real', name)).length, 0, name);
+  }
+  symlinkSync('nowhere', path.join(folder, 'dangling'));
+  t.equal(await codeOf(() => create(path.join(folder, 'dangling', 'x'))), 'IO');
+  // No folder can be made there, and the system says that it is not there: not asked again and again.
+  if (process.platform === 'linux') t.equal(await codeOf(() => create('/proc/x/y')), 'IO');
+  writeFileSync(path.join(folder, 'file'), '');
+  t.equal(await codeOf(() => create(path.join(folder, 'file', 'x'))), 'IO');
 });
 
 t.test('siblings: the live, the dead, and those of others', async (t) => {

@@ -1,11 +1,13 @@
 // Files that are cut while they are read: a typed error that names the file, from every thread; the
 // process lives, what is intact is read, and what is put back is read again. And signals that are
 // not ours end where they would have ended without us.
+
 import { cpSync, mkdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { fileURLToPath } from 'node:url';
 import t from 'tap';
 import { answerOf, inParallel, runChild } from './support/child.js';
+import { isFull } from './support/limits.js';
 import { Scratch } from './support/scratch.js';
 
 const scratch = new Scratch(t);
@@ -66,7 +68,7 @@ t.test('files are cut while gathers run', { skip: onWindows }, async (t) => {
 });
 
 t.test('noise is written into the files while gathers run', { skip: onWindows }, async (t) => {
-  const gathers = process.env.LOADERX_FULL === '1' ? 50_000 : 500;
+  const gathers = isFull ? 50_000 : 500;
   const args = [scratch.folder(), String(gathers)];
   const ends = (await answerOf(t, 'overwriting', args)) as Record<string, number>;
   t.comment(JSON.stringify(ends));

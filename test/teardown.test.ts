@@ -3,14 +3,13 @@
 // LOADERX_FULL=1 ends 200 of each kind (tap wants --timeout=0 for it); else there are fewer.
 import t from 'tap';
 import { answerOf, type Ending, inParallel, runChild, startChild } from './support/child.js';
+import { isFull, limitMs } from './support/limits.js';
 import { Scratch } from './support/scratch.js';
 
 const scratch = new Scratch(t);
-const isFull = process.env.LOADERX_FULL === '1';
 const processCount = isFull ? 200 : 5;
 const workerCount = isFull ? 200 : 40;
-// The figure is for a machine with nothing else to do; the short form only tells a hang.
-const limitMs = isFull ? 2000 : 30_000;
+const endMs = limitMs(2000);
 const at = scratch.fresh();
 
 t.before(async () => {
@@ -41,7 +40,7 @@ for (const [how, end] of workerEndings) {
       wrong: number;
     };
     t.strictSame(ends, { [end]: workerCount }, 'the right exit code, each time');
-    t.ok(slowestMs < limitMs, `each within ${limitMs / 1000} s (${Math.round(slowestMs)} ms)`);
+    t.ok(slowestMs < endMs, `each within ${endMs / 1000} s (${Math.round(slowestMs)} ms)`);
     t.equal(wrong, 0, 'the main thread gathers after that');
   });
 }
@@ -111,8 +110,8 @@ for (const [what, args, end] of cases) {
     const { ends, slowestMs } = await endings(args);
     t.strictSame(ends, { [end]: processCount });
     t.ok(
-      slowestMs < limitMs,
-      `each within ${limitMs / 1000} s from where it wanted to (${Math.round(slowestMs)} ms)`,
+      slowestMs < endMs,
+      `each within ${endMs / 1000} s from where it wanted to (${Math.round(slowestMs)} ms)`,
     );
   });
 }

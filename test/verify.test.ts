@@ -4,7 +4,7 @@
 //     LOADERX_SEED=text              the same bytes again
 //     LOADERX_VERIFY_CHANGES=10000   single-byte changes, 2,000 unless given
 import { randomBytes } from 'node:crypto';
-import { cpSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { cpSync, readdirSync, readFileSync, rmSync, truncateSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import t, { type Test } from 'tap';
 import {
@@ -12,6 +12,7 @@ import {
   Dense,
   type DenseBatch,
   digest,
+  info,
   ndarray,
   open,
   Ragged,
@@ -566,6 +567,21 @@ t.test('what a reader that verifies is not opened with', async (t) => {
     t.match(failure, { code: 'INTEGRITY', file: 'integrity.zr', path: place }, name);
     t.match(failure.message, pattern, name);
     t.match((await verify(place)).integrity, 'unusable', `${name}: verify says so too`);
+  }
+  // Far longer than its head tells: it is not read to its end, which would take minutes.
+  if (process.platform === 'linux') {
+    for (const bytes of [intact, Buffer.alloc(0)]) {
+      writeFileSync(side, bytes);
+      truncateSync(side, 2 ** 36);
+      t.match((await verify(place)).integrity, 'unusable');
+      t.match((await info(place)).integrity, 'damaged');
+      t.equal(await codeOf(() => digest(place)), 'INTEGRITY');
+    }
+  }
+  writeFileSync(side, intact);
+  const signal = AbortSignal.abort();
+  for (const look of [verify, info, digest]) {
+    t.equal(await codeOf(() => look(place, { signal })), 'ABORTED', look.name);
   }
   rmSync(side);
   const without = await failureOf(opened);

@@ -1,18 +1,17 @@
 /** Settings of the process: what all containers, loaders and worker threads share. */
 import { ArgumentRangeError, ArgumentTypeError, show } from './errors.js';
-import { native } from './native/load.js';
+import { lanesMax, native } from './native/load.js';
 
 /** What {@link configure} takes. What is left out stays as it is. */
 export interface Settings {
   /**
    * Native threads that may work at one time, 1 .. 1024. Unless given, or named by `LOADERX_LANES` when
-   * the package is loaded: the larger of the physical cores and three quarters of the logical ones, both
+   * the package is loaded (a process warning tells of one that is no number from 1 to 1024, and is ignored):
+   * the larger of the physical cores and three quarters of the logical ones, both
    * within the process's affinity and cgroup quota.
    */
   readonly lanes?: number | undefined;
 }
-
-const lanesMax = 1024;
 
 /**
  * Changes settings of the process and returns those that hold now; without an argument it only tells

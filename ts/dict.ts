@@ -9,12 +9,13 @@
  *   next one would pass 4 MiB;
  * - an iterable: its leading records, until the next one would pass 4 MiB.
  */
-import { type DType, typedArrayName } from './dtype.js';
+import { type DType, isHonest, typedArrayName } from './dtype.js';
 import { ArgumentRangeError, ArgumentTypeError, fromNative, LoaderxError, show } from './errors.js';
 import { native } from './native/load.js';
 import { arrayParts, type NdArray } from './ndarray.js';
 import type { DenseReader, RaggedReader } from './store/capability.js';
 import { payloadBytesOf, type SizedReader } from './store/sizes.js';
+import { idPieces } from './store/walk.js';
 
 /** Most bytes of a trained dictionary. */
 export const dictBytesMax = 32_768;
@@ -105,9 +106,8 @@ async function sampleDense(reader: DenseReader): Promise<Sample> {
   const size = one.data.byteLength;
   assertWithinBudget(size, 0);
   const ids = strided(reader.length, size);
-  const { data } = await reader.gather(ids);
   return {
-    bytes: new Uint8Array(data.buffer, data.byteOffset, data.byteLength),
+    bytes: await gathered(reader, ids, ids.length * size),
     recordBytes: ids.map(() => size),
   };
 }
@@ -134,11 +134,25 @@ async function sampleRagged(reader: RaggedReader & SizedReader): Promise<Sample>
       recordBytes.push(size);
     }
   }
-  const { values } = await reader.gather(chosen);
-  return {
-    bytes: new Uint8Array(values.buffer, values.byteOffset, values.byteLength),
-    recordBytes,
-  };
+  return { bytes: await gathered(reader, chosen, sampleBytesMax - budget), recordBytes };
+}
+
+/** The items of these records, back to back: gathered in batches as large as the reader allows. */
+async function gathered(
+  reader: DenseReader | RaggedReader,
+  ids: readonly number[],
+  bytes: number,
+): Promise<Uint8Array> {
+  const sample = new Uint8Array(bytes);
+  let at = 0;
+  for (const some of idPieces(reader, idsOf(ids))) {
+    const batch = await reader.gather(some);
+    const items = 'offsets' in batch ? batch.values : batch.data;
+    sample.set(new Uint8Array(items.buffer, items.byteOffset, items.byteLength), at);
+    at += items.byteLength;
+    batch[Symbol.dispose]();
+  }
+  return sample;
 }
 
 function sampleIterable(source: Iterable<unknown>): Sample {
@@ -153,7 +167,7 @@ function sampleIterable(source: Iterable<unknown>): Sample {
     if (index === 0) assertWithinBudget(bytes.byteLength, 0);
     if (usedBytes + bytes.byteLength > sampleBytesMax) break;
     // Copied at once: the iterable may use the same memory for the next record.
-    records.push(Uint8Array.from(bytes));
+    records.push(new Uint8Array(bytes));
     usedBytes += bytes.byteLength;
     index += 1;
   }
@@ -168,7 +182,13 @@ function sampleIterable(source: Iterable<unknown>): Sample {
 }
 
 function recordBytesOf(record: unknown, index: number): Uint8Array {
-  if (typedArrayName(record) === 'Uint8Array') return record as Uint8Array;
+  if (typedArrayName(record) === 'Uint8Array') {
+    if (isHonest(record as Uint8Array)) return record as Uint8Array;
+    throw new ArgumentTypeError(
+      'source',
+      `record ${index} of source says another length of itself than it has`,
+    );
+  }
   return arrayParts(record, `record ${index} of source`).bytes;
 }
 

@@ -380,6 +380,21 @@ const tagOf = Object.getOwnPropertyDescriptor(
   Symbol.toStringTag,
 )?.get as (this: unknown) => string | undefined;
 
+type Getter = (this: unknown) => unknown;
+const viewGetters = (['length', 'byteLength', 'byteOffset', 'buffer'] as const).map((name) => {
+  const { get } = Object.getOwnPropertyDescriptor(
+    Object.getPrototypeOf(Uint8Array.prototype),
+    name,
+  ) as { readonly get: Getter };
+  return [name, get] as const;
+});
+
+/** Whether what a typed array says of its memory is so: a subclass may say anything. */
+export function isHonest(data: Data): boolean {
+  for (const [name, get] of viewGetters) if (data[name] !== get.call(data)) return false;
+  return true;
+}
+
 /** `'Uint8Array'` and so on, also for one of another realm; undefined for anything else. */
 export function typedArrayName(value: unknown): string | undefined {
   return tagOf.call(value);

@@ -44,8 +44,20 @@ const meanings = {
   TRANSFORM: 'a transform cannot run, or its result cannot be handed over',
   /** Bytes are not those that the container's integrity file vouches for, or it has no such file. */
   INTEGRITY: 'not what the integrity file vouches for',
+  /** The dataset's owner lets in only who has agreed to conditions. */
+  GATED: 'only for those who agreed to conditions',
+  /** The hub does not show it without a token, or not for this one. */
+  UNAUTHORIZED: 'not without a token, or not with this one',
+  /** It is not in the cache, and no request may be made. */
+  OFFLINE: 'not in the cache, and no request may be made',
+  /** The hub has had too many requests. */
+  RATE_LIMITED: 'too many requests',
+  /** The hub cannot be reached, broke off, or answered what cannot be. */
+  NETWORK: 'the hub cannot be reached, or its answer cannot be used',
   /** The caller's signal was aborted; `cause` is its reason. */
   ABORTED: 'the signal was aborted',
+  /** What is to be converted cannot be: a null, an empty list, values that do not fit what is declared. */
+  SOURCE: 'what is to be converted cannot be',
   /** This platform, file system or stored dtype is not covered. */
   UNSUPPORTED: 'not covered here',
   /** A defect of this package: please report it. */
@@ -229,7 +241,8 @@ export function fromNative(error: unknown, path?: string): unknown {
   const where = [
     file,
     error.record === undefined ? undefined : `record ${error.record}`,
-    error.osCode,
+    // Some messages end with it already.
+    error.osCode !== undefined && error.message.endsWith(error.osCode) ? undefined : error.osCode,
   ].filter((part) => part !== undefined);
   const subject = path === undefined ? '' : `${path}: `;
   const detail = where.length === 0 ? '' : ` (${where.join(', ')})`;
@@ -293,9 +306,9 @@ export function show(value: unknown): string {
 }
 
 /** As JSON does it, and without what JSON leaves and terminals obey: more controls, and turns of direction. */
-function quoted(text: string): string {
+export function quoted(text: string): string {
   return JSON.stringify(text).replace(
-    /[\u007f-\u009f\u200e\u200f\u202a-\u202e\u2066-\u2069]/g,
+    /[\u007f-\u009f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]/g,
     (sign) => `\\u${sign.charCodeAt(0).toString(16).padStart(4, '0')}`,
   );
 }

@@ -9,6 +9,7 @@ import {
   type DType,
   type DTypeInfo,
   dtypeOf,
+  isHonest,
   type NativeOf,
   typedArrayName,
 } from './dtype.js';
@@ -145,7 +146,13 @@ export function elementCount(shape: readonly number[], info: DTypeInfo): number 
 
 function dataFor(info: DTypeInfo, data: unknown, field: string): Data {
   const came = typedArrayName(data);
-  if (came === info.constructorOf.name) return data as Data;
+  if (came === info.constructorOf.name) {
+    if (isHonest(data as Data)) return data as Data;
+    throw new ArgumentTypeError(
+      field,
+      `${field} says another length or memory of itself than it has: give a plain ${came}`,
+    );
+  }
   const hint =
     came === 'Float16Array' && info.name === 'float16'
       ? ': give its bits, new Uint16Array(a.buffer, a.byteOffset, a.length)'

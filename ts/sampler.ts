@@ -14,8 +14,9 @@
  */
 import { ArgumentRangeError, ArgumentTypeError, fromNative, LoaderxError, show } from './errors.js';
 import type { Native, SamplerHandle } from './native/binding.js';
-import { cancellable, signalOf } from './native/cancel.js';
+import { cancellable } from './native/cancel.js';
 import { native } from './native/load.js';
+import { signalOf } from './signal.js';
 
 /** How a sampler chooses. */
 export type SamplerMode = 'sequential' | 'iid' | 'cyclic';
@@ -143,7 +144,7 @@ export class Sampler implements Iterable<BigUint64Array>, Disposable {
     const signal = signalOf(options?.signal);
     this.#stepBefore = this.step;
     try {
-      await cancellable(signal, `the seek to step ${target}`, async (cancel) => {
+      await cancellable(signal, { what: `the seek to step ${target}` }, async (cancel) => {
         try {
           await this.#native.samplerSeek(this.#handle, target, cancel);
         } catch (error) {

@@ -130,11 +130,7 @@ pub const Store = struct {
         errdefer gpa.free(data);
 
         const made_parents = missingFolders(io, where.parent);
-        if (where.parent.len > 0) {
-            Io.Dir.cwd().createDirPath(io, where.parent) catch |err| return fault.failOs(err, .folder, "making the parent folder");
-        }
-        const parent_path = if (where.parent.len > 0) where.parent else ".";
-        const parent = Io.Dir.cwd().openDir(io, parent_path, .{ .iterate = true }) catch |err| return fault.failOs(err, .folder, "opening the parent folder");
+        const parent = try openParent(io, where.parent, fault);
         errdefer parent.close(io);
         var prefix_buffer: [Io.Dir.max_name_bytes]u8 = undefined;
         const prefix = siblingPrefix(&prefix_buffer, name);
@@ -460,7 +456,45 @@ fn splitPath(path: []const u8, fault: *Fault) Error!Where {
     if (name.len == 0 or std.mem.eql(u8, name, ".") or std.mem.eql(u8, name, "..")) {
         return fault.fail(error.Exists, .folder, "the path names no new folder", .{});
     }
+    // A container of such a name would be removed by the next build of its path.
+    if (isAnySibling(name)) {
+        return fault.fail(error.Unsupported, .folder, "the name is of the kind that unfinished builds have; choose another", .{});
+    }
     return .{ .parent = std.fs.path.dirname(path) orelse "", .name = name };
+}
+
+/// Opened, and made only if it is not there. Not by `createDirPath`: it takes a link to a folder for
+/// something in the way, and never ends where no folder can be made.
+fn openParent(io: Io, path: []const u8, fault: *Fault) Error!Io.Dir {
+    const cwd = Io.Dir.cwd();
+    const parent_path = if (path.len > 0) path else ".";
+    if (cwd.openDir(io, parent_path, .{ .iterate = true })) |parent| {
+        return parent;
+    } else |err| if (err != error.FileNotFound) {
+        return fault.failOs(err, .folder, "opening the parent folder");
+    }
+    makeFolders(io, parent_path) catch |err| return fault.failOs(err, .folder, "making the parent folder");
+    return cwd.openDir(io, parent_path, .{ .iterate = true }) catch |err| return fault.failOs(err, .folder, "opening the parent folder");
+}
+
+/// Makes a folder and those above it that are not there.
+fn makeFolders(io: Io, path: []const u8) Io.Dir.CreateDirError!void {
+    const cwd = Io.Dir.cwd();
+    makeFolder(io, path) catch |err| {
+        if (err != error.FileNotFound) return err;
+        // From the top down: what is there already is passed over.
+        var above = std.fs.path.componentIterator(path);
+        var part = above.first();
+        while (part) |each| : (part = above.next()) {
+            if (cwd.access(io, each.path, .{})) |_| continue else |_| {}
+            try makeFolder(io, each.path);
+        }
+    };
+}
+
+fn makeFolder(io: Io, path: []const u8) Io.Dir.CreateDirError!void {
+    // Somebody else may make it at the same time.
+    Io.Dir.cwd().createDir(io, path, .default_dir) catch |err| if (err != error.PathAlreadyExists) return err;
 }
 
 /// Whatever is at the path, even an empty folder or a dangling link, is in the way.
@@ -512,7 +546,7 @@ fn bornAlive(io: Io, parent: Io.Dir, sibling: []const u8, fault: *Fault) Error!?
         error.PathAlreadyExists => null,
         else => fault.failOs(err, .folder, "making the build folder"),
     };
-    const folder = parent.openDir(io, sibling, .{ .iterate = true }) catch |err| return switch (err) {
+    const folder = parent.openDir(io, sibling, .{ .iterate = true, .follow_symlinks = false }) catch |err| return switch (err) {
         error.FileNotFound => null,
         else => {
             const failure = fault.failOs(err, .folder, "opening the build folder");
@@ -560,7 +594,8 @@ fn removeDeadSiblings(io: Io, parent: Io.Dir, prefix: []const u8, fault: *Fault)
     fault_module.forgetErrno();
     while (entries.next(io) catch |err| return fault.failOs(err, .folder, "listing the parent folder")) |entry| {
         if (!isSibling(entry.name, prefix)) continue;
-        const folder = parent.openDir(io, entry.name, .{ .iterate = true }) catch continue; // Gone, or not ours.
+        // A link of such a name is nobody's build: what it leads to is not touched.
+        const folder = parent.openDir(io, entry.name, .{ .iterate = true, .follow_symlinks = false }) catch continue; // Gone, or not ours.
         defer folder.close(io);
         const meta = folder.openFile(io, volume_module.meta_name, .{ .mode = .read_write }) catch {
             // Not born yet or wholly removed: empty, and its maker notices when it goes.
@@ -577,8 +612,18 @@ fn removeDeadSiblings(io: Io, parent: Io.Dir, prefix: []const u8, fault: *Fault)
 }
 
 fn isSibling(name: []const u8, prefix: []const u8) bool {
-    if (!std.mem.startsWith(u8, name, prefix)) return false;
-    const digits = name[prefix.len..];
+    return std.mem.startsWith(u8, name, prefix) and isRandom(name[prefix.len..]);
+}
+
+/// Whether builds of some path have such a name.
+fn isAnySibling(name: []const u8) bool {
+    const marker = ".build-";
+    if (name.len < 1 + marker.len + sibling_random_digits or name[0] != '.') return false;
+    const prefix = name[0 .. name.len - sibling_random_digits];
+    return std.mem.endsWith(u8, prefix, marker) and isRandom(name[prefix.len..]);
+}
+
+fn isRandom(digits: []const u8) bool {
     if (digits.len != sibling_random_digits) return false;
     for (digits) |digit| if (!std.ascii.isHex(digit)) return false;
     return true;

@@ -1,21 +1,23 @@
 /** `npx loaderx head`: records as a person wants to see them. */
-import fs from 'node:fs';
-import { type HeadRecord, head, showArray } from '../inspect/head.js';
+import { ArgumentRangeError, LoaderxError } from '../errors.js';
+import { type HeadRecord, type HeadResult, headPieces, showArray } from '../inspect/head.js';
+import { itemNumbers } from '../inspect/numbers.js';
 import { pictureOf } from '../inspect/picture.js';
 import { contactSheet } from '../inspect/png.js';
+import type { NdArray } from '../ndarray.js';
 import {
   type Command,
   choiceOf,
   exitCodes,
-  fileError,
   isGiven,
   numberOf,
   textOf,
   UsageError,
 } from './command.js';
+import { writeOut } from './files.js';
 import { formText } from './info.js';
 import type { Terminal } from './terminal.js';
-import { countText, grouped, plain } from './text.js';
+import { countText, grouped, plain, plainJson } from './text.js';
 
 const kinds = ['auto', 'picture', 'text', 'numbers'] as const;
 
@@ -27,6 +29,7 @@ export const headCommand: Command = {
     'Shows the first records, or those of the ids. Pictures (uint8, [H, W], [H, W, C] or [C, H, W]',
     'with 1, 3 or 4 channels, 8 pixels or more each way) become blocks of colour on a terminal that',
     'has them, and letters elsewhere; bytes that are text become text; all else numbers in a grid.',
+    'With --json the items themselves, at most 262,144 of a record: itemsLeftOut tells of more.',
   ],
   options: {
     count: {
@@ -53,33 +56,120 @@ export const headCommand: Command = {
     const columns = numberOf(values, 'columns');
     const png = textOf(values, 'png');
     const ids = words.flatMap(idsOf);
-    const { facts, records } = await terminal.brief(
-      `head ${plain(path)}`,
-      head(path, {
-        ...(ids.length > 0 ? { ids } : {}),
-        ...(count === undefined ? {} : { count }),
-      }),
-    );
-    if (png !== undefined) {
-      const sheet = contactSheet(
-        records.map(({ array }) => array),
-        columns === undefined ? {} : { columns },
-      );
-      write(png, sheet, isGiven(values, 'force'));
-      if (terminal.json) terminal.answer({ path, file: png, records: records.length });
-      else terminal.line(`${plain(png)}: ${countText(records.length, 'record')} of ${plain(path)}`);
-    } else if (terminal.json) {
-      terminal.answer({ path, facts, records: records.map(jsonOf) });
-    } else {
-      // Before the first line: an array that is not what it is to be shown as is an error.
-      const texts = textsOf(records, as, terminal);
-      const title = `${plain(path)}: ${countText(facts.records, 'record')}, ${formText(facts)}`;
-      terminal.line(terminal.style('bold', title));
-      showAll(records, texts, as, terminal);
+    const force = isGiven(values, 'force');
+    if (png === undefined && (columns !== undefined || force)) {
+      throw new UsageError(`--${force ? 'force' : 'columns'} is for --png, which is missing`);
     }
-    return exitCodes.done;
+    if (png !== undefined && (as === 'text' || as === 'numbers')) {
+      throw new UsageError(`--as ${as} and --png: a sheet is of pictures`);
+    }
+    const pieces = headPieces(path, {
+      ...(ids.length > 0 ? { ids } : {}),
+      ...(count === undefined ? {} : { count }),
+    });
+    try {
+      if (png !== undefined) {
+        const arrays = await allOf(path, pieces, terminal);
+        const sheet = contactSheet(arrays, columns === undefined ? {} : { columns });
+        writeOut(png, sheet, force);
+        if (terminal.json) terminal.answer({ path, file: png, records: arrays.length });
+        else
+          terminal.line(`${plain(png)}: ${countText(arrays.length, 'record')} of ${plain(path)}`);
+        return exitCodes.done;
+      }
+      if (terminal.json) return await answer(path, pieces, terminal);
+      await showPieces(path, pieces, as, terminal);
+      return exitCodes.done;
+    } finally {
+      await pieces.return();
+    }
   },
 };
+
+type Pieces = AsyncGenerator<HeadResult, void, undefined>;
+
+async function nextOf(
+  path: string,
+  pieces: Pieces,
+  terminal: Terminal,
+): Promise<HeadResult | undefined> {
+  const { value, done } = await terminal.brief(`head ${plain(path)}`, pieces.next());
+  return done === true ? undefined : value;
+}
+
+/** More bytes of pictures than fit on a sheet are not even read. */
+const sheetBytesMax = 2 ** 30;
+
+async function allOf(path: string, pieces: Pieces, terminal: Terminal): Promise<NdArray[]> {
+  const arrays: NdArray[] = [];
+  let bytes = 0;
+  for (let piece = await nextOf(path, pieces, terminal); piece !== undefined; ) {
+    for (const { array } of piece.records) {
+      arrays.push(array);
+      bytes += array.data.byteLength;
+    }
+    if (bytes > sheetBytesMax) {
+      throw new ArgumentRangeError(
+        'arrays',
+        `${arrays.length} pictures of ${bytes} bytes are too large for a sheet: take fewer`,
+        'TOO_LARGE',
+      );
+    }
+    piece = await nextOf(path, pieces, terminal);
+  }
+  return arrays;
+}
+
+/** The answer in JSON, a record at a time: all of it need not fit into memory. */
+async function answer(path: string, pieces: Pieces, terminal: Terminal): Promise<number> {
+  let piece = await nextOf(path, pieces, terminal);
+  const facts = JSON.stringify(piece?.facts, undefined, 2).replaceAll('\n', '\n  ');
+  terminal.line(plainJson(`{\n  "path": ${JSON.stringify(path)},\n  "facts": ${facts},`));
+  let line = '  "records": [';
+  let failure: LoaderxError | undefined;
+  for (let isFirst = true; piece !== undefined; ) {
+    for (const record of piece.records) {
+      terminal.line(isFirst ? line : `${line},`);
+      line = `    ${JSON.stringify(jsonOf(record))}`;
+      isFirst = false;
+    }
+    if (!(await terminal.isRead())) return exitCodes.done;
+    try {
+      piece = await nextOf(path, pieces, terminal);
+    } catch (error) {
+      if (!(error instanceof LoaderxError)) throw error;
+      failure = error;
+      break;
+    }
+  }
+  terminal.line(line);
+  terminal.line(failure === undefined ? '  ]' : '  ],');
+  if (failure !== undefined) terminal.line(plainJson(`  "error": ${JSON.stringify(failure)}`));
+  terminal.line('}');
+  return failure === undefined ? exitCodes.done : exitCodes.failed;
+}
+
+async function showPieces(
+  path: string,
+  pieces: Pieces,
+  as: (typeof kinds)[number],
+  terminal: Terminal,
+): Promise<void> {
+  let isTitled = false;
+  for (let piece = await nextOf(path, pieces, terminal); piece !== undefined; ) {
+    const { facts, records } = piece;
+    // Before the first line: an array that is not what it is to be shown as is an error.
+    const texts = textsOf(records, as, terminal);
+    if (!isTitled) {
+      const title = `${plain(path)}: ${countText(facts.records, 'record')}, ${formText(facts)}`;
+      terminal.line(terminal.style('bold', title));
+      isTitled = true;
+    }
+    showAll(records, texts, as, terminal);
+    if (!(await terminal.isRead())) return;
+    piece = await nextOf(path, pieces, terminal);
+  }
+}
 
 const idsMax = 65_536;
 
@@ -94,26 +184,24 @@ function idsOf(word: string): number[] {
   return Array.from({ length: last - first + 1 }, (_, index) => first + index);
 }
 
-function write(file: string, bytes: Uint8Array, force: boolean): void {
-  try {
-    fs.writeFileSync(file, bytes, { flag: force ? 'w' : 'wx' });
-  } catch (error) {
-    throw fileError(file, 'writing it', error);
-  }
-}
+/** Items of a record that JSON shows: a picture of 256 x 256 in colour has fewer. */
+const jsonItemsMax = 262_144;
 
 /** Items as JSON has them: bigints as texts, numbers that are none as texts too. */
 function jsonOf({ id, array }: HeadRecord): object {
-  const items = Array.from(array.data as ArrayLike<number | bigint>, (item) =>
+  const { dtype, shape } = array;
+  const data = Array.from(itemNumbers(array, jsonItemsMax), (item) =>
     typeof item === 'bigint' || !Number.isFinite(item) ? String(item) : item,
   );
-  return { id, dtype: array.dtype, shape: array.shape, data: items };
+  const items = shape.reduce((product, size) => product * size, 1);
+  const leftOut = Math.max(0, items - jsonItemsMax);
+  return { id, dtype, shape, data, ...(leftOut === 0 ? {} : { itemsLeftOut: leftOut }) };
 }
 
 const gap = 3;
 
 function columnsOf(terminal: Terminal): number {
-  return Math.max(20, terminal.columns - 1);
+  return Math.max(1, terminal.columns - 1);
 }
 
 function textsOf(

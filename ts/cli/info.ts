@@ -29,12 +29,15 @@ export const infoCommand: Command = {
     );
     const [first] = results;
     if (terminal.json) {
-      const compared = { sameLength: sameLength(results) };
-      terminal.answer({ containers: results, ...compared, ...errorsOf(failures) });
+      terminal.answer({
+        containers: results,
+        ...comparedFact(results, failures.length),
+        ...errorsOf(failures),
+      });
     } else if (results.length === 1 && first !== undefined && failures.length === 0) {
       for (const line of detail(first, terminal)) terminal.line(line);
     } else if (results.length > 0) {
-      for (const line of overviewOf(results, terminal)) terminal.line(line);
+      for (const line of overviewOf(results, failures.length, terminal)) terminal.line(line);
     }
     return failures.length === 0 ? exitCodes.done : exitCodes.failed;
   },
@@ -111,7 +114,7 @@ function integrityText({ integrity, logicalDigest }: ContainerInfo): string {
   return `integrity.zr, logical digest ${logicalDigest?.slice(0, 16)}…`;
 }
 
-function overviewOf(infos: readonly ContainerInfo[], terminal: Terminal): string[] {
+function overviewOf(infos: readonly ContainerInfo[], failed: number, terminal: Terminal): string[] {
   const folder = commonFolder(infos.map(({ path }) => path));
   const titles = ['', 'kind', 'dtype', 'shape', 'codec', 'shards', 'records'];
   const rows = infos.map((one) => [
@@ -137,7 +140,7 @@ function overviewOf(infos: readonly ContainerInfo[], terminal: Terminal): string
     terminal.style('dim', first),
     ...lines,
     '',
-    comparedText(infos, terminal),
+    comparedText(infos, failed, terminal),
   ];
 }
 
@@ -152,8 +155,19 @@ function sameLength(infos: readonly ContainerInfo[]): boolean {
   return infos.every(({ records }) => records === infos[0]?.records);
 }
 
-function comparedText(infos: readonly ContainerInfo[], terminal: Terminal): string {
+/** Nothing is said of containers that could not be looked at, and nothing of none. */
+function comparedFact(infos: readonly ContainerInfo[], failed: number): { sameLength?: boolean } {
+  if (!sameLength(infos)) return { sameLength: false };
+  return failed > 0 || infos.length === 0 ? {} : { sameLength: true };
+}
+
+function comparedText(infos: readonly ContainerInfo[], failed: number, terminal: Terminal): string {
   if (sameLength(infos)) {
+    const records = countText(infos[0]?.records ?? 0, 'record');
+    if (failed > 0) {
+      const others = `${countText(failed, 'container')} could not be looked at`;
+      return terminal.style('yellow', `${others}; the rest: ${records} each.`);
+    }
     return terminal.style('green', `All have ${countText(infos[0]?.records ?? 0, 'record')}.`);
   }
   const counts = [...new Set(infos.map(({ records }) => records))].sort((a, b) => a - b);

@@ -13,13 +13,14 @@ import {
   type OptionValues,
   UsageError,
 } from './command.js';
+import { convertCommand } from './convert.js';
 import { diffCommand } from './diff.js';
 import { digestCommand } from './digest.js';
 import { headCommand } from './head.js';
 import { infoCommand } from './info.js';
 import { recodeCommand } from './recode.js';
 import { type ColourWish, Interrupted, type Surroundings, Terminal } from './terminal.js';
-import { plain } from './text.js';
+import { plain, plainJson } from './text.js';
 import { trainDictCommand } from './train-dict.js';
 import { verifyCommand } from './verify.js';
 
@@ -32,6 +33,7 @@ export const commands: readonly Command[] = [
   diffCommand,
   recodeCommand,
   trainDictCommand,
+  convertCommand,
 ];
 
 /** Options of every command. */
@@ -118,8 +120,17 @@ function parsed(
   } catch (cause) {
     const { code, message } = cause as Error & { readonly code?: string };
     if (code?.startsWith('ERR_PARSE_ARGS') !== true) throw cause;
-    throw new UsageError(message.split('. ')[0], { cause });
+    throw new UsageError(parsingText(message), { cause });
   }
+}
+
+/** What Node says of a command line, without advice over several lines. */
+function parsingText(message: string): string {
+  const [first = ''] = message.split(/\. |\.?\n/);
+  const flag = /^Option '(?:-\w, )?(--?[\w-]+).*is ambiguous/.exec(first)?.[1];
+  if (flag === undefined) return first;
+  const whole = flag.startsWith('--') ? `${flag}=-VALUE` : `${flag}-VALUE`;
+  return `${flag} wants a value; one that begins with a dash is given as ${whole}`;
 }
 
 function failed(command: Command, error: unknown, around: Surroundings, json: boolean): number {
@@ -136,7 +147,7 @@ function failed(command: Command, error: unknown, around: Surroundings, json: bo
   if (json) {
     const record =
       error instanceof UsageError ? { code: 'INVALID_ARGUMENT', message } : error.toJSON();
-    around.stdout.write(`${JSON.stringify({ error: record }, undefined, 2)}\n`);
+    around.stdout.write(`${plainJson(JSON.stringify({ error: record }, undefined, 2))}\n`);
   } else {
     around.stderr.write(`loaderx ${command.name}: ${plain(message)}\n`);
     if (isUsage) around.stderr.write(`  npx loaderx ${command.name} --help\n`);

@@ -10,7 +10,7 @@ import {
   textOf,
   UsageError,
 } from './command.js';
-import { bytesOf } from './dict-file.js';
+import { bytesOf } from './files.js';
 import type { Terminal } from './terminal.js';
 import { bytesText, countText, digits3, plain } from './text.js';
 

@@ -5,7 +5,7 @@
 
 import type { Colours } from '../inspect/picture.js';
 import type { LongOptions, Progress } from '../inspect/progress.js';
-import { bytesText, secondsText } from './text.js';
+import { bytesText, plainJson, secondsText } from './text.js';
 
 /** A stream to write to, as `process.stdout` is one. */
 export interface Output {
@@ -13,6 +13,10 @@ export interface Output {
   readonly isTTY?: boolean | undefined;
   readonly columns?: number | undefined;
   getColorDepth?(): number;
+  /** Whether nobody reads it any more. */
+  readonly isClosed?: boolean | undefined;
+  /** When all that was written has left; of streams that take more than they have sent. */
+  settled?(): Promise<void>;
 }
 
 /** What a program is run with, as `process` has it. */
@@ -54,7 +58,8 @@ export class Terminal {
 
   /** Letters of a line. */
   get columns(): number {
-    return this.#around.stdout.columns ?? columnsDefault;
+    // Some terminals that do not know say 0.
+    return this.#around.stdout.columns || columnsDefault;
   }
 
   /** A line of the answer. */
@@ -64,7 +69,17 @@ export class Terminal {
 
   /** The whole answer, where it is to be JSON. */
   answer(value: unknown): void {
-    this.line(JSON.stringify(value, undefined, 2));
+    this.line(plainJson(JSON.stringify(value, undefined, 2)));
+  }
+
+  /**
+   * Waits until what was written has left, so that a long answer is not piled up. Whether anybody reads on:
+   * who only prints may end where nobody does.
+   */
+  async isRead(): Promise<boolean> {
+    const { stdout } = this.#around;
+    await stdout.settled?.();
+    return stdout.isClosed !== true;
   }
 
   /** A line that is no part of the answer. */

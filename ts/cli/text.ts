@@ -1,5 +1,7 @@
 /** Numbers and tables as lines of text. */
 
+export { plain, plainJson } from '../inspect/plain.js';
+
 /** A number with its thousands apart. */
 export function grouped(value: number): string {
   return String(value).replace(/\B(?=(\d{3})+(?!\d))/g, ',');
@@ -73,10 +75,4 @@ export function barsText(counts: readonly number[]): string {
       return bars[Math.min(bars.length - 1, Math.floor((count / most) * bars.length))] ?? '█';
     })
     .join('');
-}
-
-/** Text without control characters, which a stored name could use to move the cursor. */
-export function plain(text: string): string {
-  // biome-ignore lint/suspicious/noControlCharactersInRegex: it is they that are looked for.
-  return text.replace(/[\u0000-\u001f\u007f-\u009f]/g, '\ufffd');
 }

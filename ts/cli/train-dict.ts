@@ -2,7 +2,7 @@
 import { trainDict } from '../dict.js';
 import { open } from '../store/open.js';
 import { assertCount, type Command, exitCodes, isGiven, textOf, UsageError } from './command.js';
-import { write } from './dict-file.js';
+import { writeOut } from './files.js';
 import { countText, plain } from './text.js';
 
 export const trainDictCommand: Command = {
@@ -28,7 +28,7 @@ export const trainDictCommand: Command = {
     const reader = open(source);
     try {
       const bytes = await terminal.brief(`train-dict ${plain(source)}`, trainDict(reader));
-      write(file, bytes, isGiven(values, 'force'));
+      writeOut(file, bytes, isGiven(values, 'force'));
       const id = new DataView(bytes.buffer, bytes.byteOffset).getUint32(4, true);
       if (terminal.json) terminal.answer({ file, bytes: bytes.byteLength, id, source });
       else {

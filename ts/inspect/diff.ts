@@ -170,12 +170,19 @@ function differenceOf(
   const [textA, textB] = [itemTexts(a)(item), itemTexts(b)(item)];
   if (textA !== textB) return { record, what: 'items', index, a: textA, b: textB };
   // Two numbers that read alike (zeros, NaNs, long fractions): their bytes tell them apart.
-  return { record, what: 'items', index, a: hexOf(a, bytesA, item), b: hexOf(b, bytesB, item) };
+  const hex = (bytes: Buffer): string => hexOf(a, bytes, item, at);
+  return { record, what: 'items', index, a: hex(bytesA), b: hex(bytesB) };
 }
 
-function hexOf(array: NdArray, bytes: Buffer, item: number): string {
+/** Bytes of a long item that are told, from the first one that differs. */
+const hexBytesMax = 64;
+
+function hexOf(array: NdArray, bytes: Buffer, item: number, at: number): string {
   const { itemBytes } = dtypeOf(array.dtype);
-  return `0x${bytes.subarray(item * itemBytes, (item + 1) * itemBytes).toString('hex')}`;
+  const [first, end] = [item * itemBytes, (item + 1) * itemBytes];
+  if (itemBytes <= hexBytesMax) return `0x${bytes.toString('hex', first, end)}`;
+  const more = at + hexBytesMax < end ? '…' : '';
+  return `byte ${at - first}: 0x${bytes.toString('hex', at, Math.min(end, at + hexBytesMax))}${more}`;
 }
 
 function valuesOf(batch: DenseBatch | RaggedBatch): ArrayBufferView {

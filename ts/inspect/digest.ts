@@ -6,7 +6,7 @@ import type { DenseReader, RaggedReader } from '../store/capability.js';
 import { type OpenedStore, openStore } from '../store/container.js';
 import { knownFields } from '../store/fields.js';
 import { replaceFile } from '../store/folder.js';
-import { makeIntegrity, readDict, readIntegrityFacts } from '../store/integrity.js';
+import { assertFile, makeIntegrity, readDict, readIntegrityFacts } from '../store/integrity.js';
 import { type IntegrityFacts, integrityName } from '../store/integrity-file.js';
 import { digestOf, type OnRecords } from '../store/logical-digest.js';
 import { type ContainerPath, type Location, locate } from '../store/path.js';
@@ -52,7 +52,9 @@ export async function digest(path: ContainerPath, options?: DigestOptions): Prom
   const container = locate(path);
   const opened = openStore(path);
   try {
-    const facts = dryRun || replace ? undefined : readIntegrityFacts(container);
+    // Also where it is to be replaced: it may be a link to something that is needed.
+    if (!dryRun) assertFile(container);
+    const facts = dryRun || replace ? undefined : await readIntegrityFacts(container, work.signal);
     if (facts !== undefined) return await kept(path, container, opened, facts, work);
     const reader = readerOf(opened);
     if (dryRun) {

@@ -6,11 +6,13 @@ import { ArgumentRangeError, ArgumentTypeError, show } from '../errors.js';
 import { arrayParts, type NdArray } from '../ndarray.js';
 import { openStore } from '../store/container.js';
 import { knownFields } from '../store/fields.js';
-import type { Ids } from '../store/ids.js';
+import { type Ids, idArray } from '../store/ids.js';
 import type { ContainerPath } from '../store/path.js';
+import { idPieces } from '../store/walk.js';
 import { type ContainerFacts, factsOf, readerOf } from './facts.js';
 import { itemTexts } from './numbers.js';
 import { type Colours, drawn, pictureOf, shrunk } from './picture.js';
+import { plain } from './plain.js';
 import { countOf } from './settings.js';
 
 /** Which records. */
@@ -42,22 +44,38 @@ const countMax = 65_536;
  * @throws LoaderxError as `open` and `gather`; TypeError, RangeError for ids that are not there
  */
 export async function head(path: ContainerPath, options?: HeadOptions): Promise<HeadResult> {
+  const records: HeadRecord[] = [];
+  let facts: ContainerFacts | undefined;
+  for await (const piece of headPieces(path, options)) {
+    facts = piece.facts;
+    for (const record of piece.records) records.push(record);
+  }
+  // There is a piece also where there is no record.
+  return { facts: facts as ContainerFacts, records };
+}
+
+/**
+ * As {@link head}, a few records at a time: about 8 MiB of items, or one record that is larger. There is one
+ * piece at the least.
+ */
+export async function* headPieces(
+  path: ContainerPath,
+  options?: HeadOptions,
+): AsyncGenerator<HeadResult, void, undefined> {
   const fields = knownFields(options, ['ids', 'count']);
   const count = countOf(fields.count, 'count', countDefault, countMax);
   const opened = openStore(path);
   try {
     const reader = readerOf(opened);
+    const facts = factsOf(opened);
     const first = Math.min(count, reader.length);
-    const ids = (fields.ids ?? Array.from({ length: first }, (_, id) => id)) as Ids;
-    const batch = await reader.gather(ids);
-    const arrays = 'offsets' in batch ? batch.toArray() : rowsOf(batch.shape, batch);
-    return {
-      facts: factsOf(opened),
-      records: Array.from(ids as Iterable<number | bigint>, (id, index) => ({
-        id: Number(id),
-        array: arrays[index] as NdArray,
-      })),
-    };
+    const ids = idArray(fields.ids ?? Array.from({ length: first }, (_, id) => id), reader.length);
+    for (const some of ids.length === 0 ? [ids] : idPieces(reader, ids)) {
+      const batch = await reader.gather(some);
+      const arrays = 'offsets' in batch ? batch.toArray() : rowsOf(batch.shape, batch);
+      const records = arrays.map((array, index) => ({ id: Number(some[index]), array }));
+      yield { facts, records };
+    }
   } finally {
     await opened.handle.close();
   }
@@ -89,8 +107,13 @@ const columnsDefault = 80;
 const pictureLines = 24;
 const textLines = 12;
 
+/** A text is judged by so many bytes: more than can be shown. */
+const textBytesMax = 2 ** 20;
+
 /**
- * An array in text, without a line break at the end. Long ones are shortened, which `…` shows.
+ * An array in text, without a line break at the end. Long ones are shortened, which `…` shows: the work is
+ * bounded by what is shown, and bytes are text if the first MiB of them is. What a terminal would obey
+ * (controls, signs that turn the direction of writing) is U+FFFD in a text.
  *
  * @throws TypeError for `as: 'picture'` or `'text'` of an array that is none
  */
@@ -111,7 +134,7 @@ export function showArray(array: NdArray, options?: ShowOptions): string {
       `colours must be 'none', '256' or 'true', got ${show(colours)}`,
     );
   }
-  const width = Math.max(20, columns);
+  const width = Math.max(1, columns);
   if (as === 'picture' || as === 'auto') {
     const picture = pictureOf(array, as === 'picture');
     if (picture !== undefined) {
@@ -121,7 +144,9 @@ export function showArray(array: NdArray, options?: ShowOptions): string {
   }
   if (as === 'text' || as === 'auto') {
     const text = textOf(array);
-    if (text !== undefined && (as === 'text' || text.length > 1)) return wrapped(text, width);
+    if (text !== undefined && (as === 'text' || text.length > 1)) {
+      return wrapped(text, width, array.data.length > textBytesMax);
+    }
     if (as === 'text') throw notThat(array, 'text');
   }
   return grid(array, width);
@@ -134,13 +159,15 @@ function notThat(array: NdArray, what: string): ArgumentRangeError {
   );
 }
 
-const utf8 = new TextDecoder('utf-8', { fatal: true });
-
-/** One dimension of bytes that are UTF-8 without control characters. */
+/** One dimension of bytes that are UTF-8 without the controls of ASCII: the beginning of the text. */
 function textOf(array: NdArray): string | undefined {
   if (array.dtype !== 'uint8' || array.shape.length !== 1) return undefined;
+  const bytes = array.data as Uint8Array;
+  const isCut = bytes.length > textBytesMax;
   try {
-    const text = utf8.decode(array.data as Uint8Array);
+    // The end may cut a letter in two: that is no fault of the text.
+    const decoder = new TextDecoder('utf-8', { fatal: true });
+    const text = decoder.decode(bytes.subarray(0, textBytesMax), { stream: isCut });
     // biome-ignore lint/suspicious/noControlCharactersInRegex: it is they that are looked for.
     return /[\u0000-\u0008\u000b-\u001f\u007f]/.test(text) ? undefined : text;
   } catch {
@@ -148,13 +175,16 @@ function textOf(array: NdArray): string | undefined {
   }
 }
 
-function wrapped(text: string, width: number): string {
-  const letters = [...text.replaceAll('\n', '⏎').replaceAll('\t', '⇥')];
+function wrapped(text: string, width: number, hasMore: boolean): string {
+  const shownMax = width * textLines;
+  // A letter has two units at the most.
+  const some = text.slice(0, 2 * (shownMax + 1));
+  const letters = [...plain(some.replaceAll('\n', '⏎').replaceAll('\t', '⇥'))];
   const lines: string[] = [];
   for (let at = 0; at < letters.length && lines.length < textLines; at += width) {
     lines.push(letters.slice(at, at + width).join(''));
   }
-  if (letters.length > width * textLines) {
+  if (hasMore || letters.length > shownMax) {
     lines[textLines - 1] =
       `${letters.slice(width * (textLines - 1), width * textLines - 1).join('')}…`;
   }

@@ -7,7 +7,7 @@ import { LoaderxError } from '../errors.js';
 import { recordBytesOf } from '../schema.js';
 import { type OpenedStore, openStore } from '../store/container.js';
 import { knownFields } from '../store/fields.js';
-import { fileBytes } from '../store/folder.js';
+import { fileBytes, isAbsence, isFileOfContainer } from '../store/folder.js';
 import { rangeArray } from '../store/ids.js';
 import { readDict, readIntegrityFacts } from '../store/integrity.js';
 import { integrityName } from '../store/integrity-file.js';
@@ -103,7 +103,7 @@ async function infoOf(
     ...(storedBytes === 0 ? {} : { ratio: measured.bytes / storedBytes }),
     ...(dict === undefined ? {} : { dict }),
     ...(measured.lengths === undefined ? {} : { lengths: measured.lengths }),
-    ...integrityInfo(container),
+    ...(await integrityInfo(container, work)),
     openedBy: [
       'loaderx for Node',
       facts.dialect === '2.4' ? 'Python loaderx 2.4.x' : 'Python loaderx 2.8.x',
@@ -128,11 +128,12 @@ function diskBytesOf(container: Location, facts: ContainerFacts): number {
   return total;
 }
 
-function integrityInfo(
+async function integrityInfo(
   container: Location,
-): Pick<ContainerInfo, 'integrity'> & Partial<Pick<ContainerInfo, 'logicalDigest'>> {
+  { signal }: LongWork,
+): Promise<Pick<ContainerInfo, 'integrity'> & Partial<Pick<ContainerInfo, 'logicalDigest'>>> {
   try {
-    const facts = readIntegrityFacts(container);
+    const facts = await readIntegrityFacts(container, signal);
     if (facts === undefined) return { integrity: 'none' };
     return { integrity: 'present', logicalDigest: facts.logicalDigest };
   } catch (error) {
@@ -199,33 +200,40 @@ function lengthInfo(lengths: Uint32Array): LengthInfo | undefined {
   };
 }
 
+export { isContainerFolder } from '../store/folder.js';
+
 /**
  * The containers at a path: those directly in it, by name, where it is a folder of containers; else the
  * path itself, whatever is there. A folder with any file of a container counts as one, also where its
- * `meta.zr` is gone: what is broken must not be passed over.
+ * `meta.zr` is gone, and so does one that cannot be looked into: what is broken must not be passed over.
  */
 export function containersAt(path: string): string[] {
   const entries = entriesOf(path);
-  if (entries === undefined || entries.some(isOfContainer)) return [path];
+  if (!Array.isArray(entries) || entries.some(({ name }) => isFileOfContainer(name))) return [path];
   // Every system takes slashes, and what is printed is the same on all of them.
   const folder = path.endsWith('/') ? path : `${path}/`;
   const inner = entries
     .filter((entry) => !entry.isFile() && !entry.name.startsWith('.'))
     .map(({ name }) => `${folder}${name}`)
-    .filter((folder) => entriesOf(folder)?.some(isOfContainer) === true)
+    .filter(mayBeContainer)
     .sort();
   return inner.length === 0 ? [path] : inner;
 }
 
-/** What is in a folder; undefined where there is none to look into. Whoever opens it says why. */
-function entriesOf(path: string): fs.Dirent[] | undefined {
-  try {
-    return fs.readdirSync(path, { withFileTypes: true });
-  } catch {
-    return undefined;
-  }
+function mayBeContainer(path: string): boolean {
+  const entries = entriesOf(path);
+  if (entries === 'unknown') return true;
+  return entries !== 'none' && entries.some(({ name }) => isFileOfContainer(name));
 }
 
-function isOfContainer({ name }: fs.Dirent): boolean {
-  return /^(meta|dict|integrity|data_\d{1,3})\.zr$/.test(name);
+/**
+ * What is in a folder; `'none'` where there is no folder, `'unknown'` where it cannot be looked into. Whoever
+ * opens it says why.
+ */
+function entriesOf(path: string): readonly fs.Dirent[] | 'none' | 'unknown' {
+  try {
+    return fs.readdirSync(path, { withFileTypes: true });
+  } catch (error) {
+    return isAbsence(error) ? 'none' : 'unknown';
+  }
 }

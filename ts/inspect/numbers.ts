@@ -2,6 +2,7 @@
  * Items as a person reads them: one text for each, whatever the dtype.
  */
 import { type DTypeInfo, dtypeOf } from '../dtype.js';
+import { quoted } from '../errors.js';
 import { type NdArray, toNative } from '../ndarray.js';
 
 /** Gives the text of item `index` of an array. */
@@ -11,7 +12,8 @@ export type ItemText = (index: number) => string;
 export function itemTexts(array: NdArray): ItemText {
   const info = dtypeOf(array.dtype);
   if (info.nativeName !== undefined && info.nativeName !== info.name) {
-    return itemTexts(toNative(array));
+    // One at a time: few are shown of an array that may be large.
+    return (index) => itemTexts(toNative(itemsOf(array, info, index, 1)))(0);
   }
   const data: ArrayLike<number | bigint> = array.data;
   const number = (index: number): number => Number(data[index] ?? 0);
@@ -41,6 +43,28 @@ export function itemTexts(array: NdArray): ItemText {
   }
 }
 
+/** Items `first` up to `first + count` of an array, as one dimension. */
+function itemsOf(array: NdArray, info: DTypeInfo, first: number, count: number): NdArray {
+  const { itemElements } = info;
+  const data = array.data.subarray(first * itemElements, (first + count) * itemElements);
+  return { dtype: array.dtype, shape: [count], data } as NdArray;
+}
+
+/**
+ * The first `count` items, or all there are, as numbers: two for a complex one, bigints for what has 64
+ * bits, and the stored bytes of dtypes that are no numbers.
+ */
+export function itemNumbers(array: NdArray, count: number): ArrayLike<number | bigint> {
+  const info = dtypeOf(array.dtype);
+  const all = array.data.length / info.itemElements;
+  const some = itemsOf(array, info, 0, Math.min(count, all));
+  if (info.nativeName !== undefined && info.nativeName !== info.name) {
+    return itemNumbers(toNative(some), count);
+  }
+  const decode = info.name === 'float16' ? float16 : narrowFloats.get(info.name);
+  return decode === undefined ? some.data : Array.from(some.data as Uint8Array, decode);
+}
+
 /** Five significant digits, as short as they can be written. */
 function decimal(value: number): string {
   if (!Number.isFinite(value)) return Number.isNaN(value) ? 'nan' : value < 0 ? '-inf' : 'inf';
@@ -55,22 +79,34 @@ function complex(real: number, imaginary: number): string {
 // ---- dtypes held as stored bytes ----
 
 const utf8 = new TextDecoder('utf-8', { fatal: true });
+/** Bytes of an item that are shown. */
+const itemBytesShown = 256;
 
 function storedText(array: NdArray, info: DTypeInfo): ItemText {
   const bytes = array.data as Uint8Array;
   const { itemBytes } = info;
   const isBig = info.numpy?.startsWith('>') ?? false;
   return (index) => {
-    const item = bytes.subarray(index * itemBytes, (index + 1) * itemBytes);
-    if (info.kind === 'U') return JSON.stringify(utf32(item, isBig));
+    const whole = bytes.subarray(index * itemBytes, (index + 1) * itemBytes);
+    const used = info.kind === 'U' || info.kind === 'S' ? withoutZeros(whole) : whole;
+    const isCut = used.byteLength > itemBytesShown;
+    const end = isCut ? itemBytesShown : info.kind === 'U' ? itemBytes : used.byteLength;
+    const item = whole.subarray(0, end);
+    const more = isCut ? '…' : '';
+    if (info.kind === 'U') return `${quoted(utf32(item, isBig))}${more}`;
     if (info.kind === 'S') {
       try {
-        return JSON.stringify(utf8.decode(withoutZeros(item)));
+        // A letter that the end cuts in two is left out.
+        const text = isCut
+          ? new TextDecoder('utf-8', { fatal: true }).decode(item, { stream: true })
+          : utf8.decode(item);
+        return `${quoted(text)}${more}`;
       } catch {
         // Bytes that are no text.
       }
     }
-    return Buffer.from(item).toString('hex');
+    const hidden = itemBytes > itemBytesShown ? '…' : '';
+    return `${Buffer.from(whole.subarray(0, itemBytesShown)).toString('hex')}${hidden}`;
   };
 }
 

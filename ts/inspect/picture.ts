@@ -7,23 +7,12 @@
  */
 import type { NdArray } from '../ndarray.js';
 
-/** Red, green, blue and opacity of each pixel, row by row. */
+/** A picture: where its pixels lie in an array, of which nothing is copied. */
 export interface Picture {
   readonly width: number;
   readonly height: number;
-  /** 4 bytes for each pixel. */
-  readonly pixels: Uint8Array;
-  /** Whether every pixel is grey and opaque. */
-  readonly isGrey: boolean;
-  readonly isOpaque: boolean;
-}
-
-/** Smaller arrays are tables of numbers, unless the caller knows better. */
-const sideMin = 8;
-
-interface Layout {
-  readonly width: number;
-  readonly height: number;
+  readonly data: Uint8Array;
+  /** 1, 3 or 4. */
   readonly channels: number;
   /** Elements from one pixel, row and channel to the next. */
   readonly pixelStep: number;
@@ -31,31 +20,24 @@ interface Layout {
   readonly channelStep: number;
 }
 
+/** Smaller arrays are tables of numbers, unless the caller knows better. */
+const sideMin = 8;
+/** Longer ones too: a picture that fits a terminal would be a line. */
+const sidesRatioMax = 16;
+
 /** The picture that an array is; undefined where it is none. */
 export function pictureOf(array: NdArray, anySize = false): Picture | undefined {
   if (array.dtype !== 'uint8') return undefined;
   const layout = layoutOf(array.shape);
   if (layout === undefined) return undefined;
-  const { width, height, channels, pixelStep, rowStep, channelStep } = layout;
-  if (!anySize && Math.min(width, height) < sideMin) return undefined;
-  if (width * height === 0) return undefined;
-  const data = array.data as Uint8Array;
-  const pixels = new Uint8Array(width * height * 4);
-  for (let y = 0; y < height; y += 1) {
-    for (let x = 0; x < width; x += 1) {
-      const from = y * rowStep + x * pixelStep;
-      const to = (y * width + x) * 4;
-      const first = data[from] ?? 0;
-      pixels[to] = first;
-      pixels[to + 1] = channels === 1 ? first : (data[from + channelStep] ?? 0);
-      pixels[to + 2] = channels === 1 ? first : (data[from + 2 * channelStep] ?? 0);
-      pixels[to + 3] = channels === 4 ? (data[from + 3 * channelStep] ?? 0) : 255;
-    }
-  }
-  return { width, height, pixels, isGrey: channels === 1, isOpaque: channels !== 4 };
+  const shorter = Math.min(layout.width, layout.height);
+  const longer = Math.max(layout.width, layout.height);
+  if (shorter === 0) return undefined;
+  if (!anySize && (shorter < sideMin || longer > sidesRatioMax * shorter)) return undefined;
+  return { ...layout, data: array.data as Uint8Array };
 }
 
-function layoutOf(shape: readonly number[]): Layout | undefined {
+function layoutOf(shape: readonly number[]): Omit<Picture, 'data'> | undefined {
   const [a = 0, b = 0, c = 0] = shape;
   if (shape.length === 2) {
     return { width: b, height: a, channels: 1, pixelStep: 1, rowStep: b, channelStep: 0 };
@@ -74,35 +56,54 @@ function isChannels(size: number): boolean {
   return size === 1 || size === 3 || size === 4;
 }
 
-/** The picture with each side at most so large, by averaging; never enlarged. */
+/** Red (0), green, blue or opacity (3) of a pixel, which is in the picture. */
+export function channelAt(picture: Picture, x: number, y: number, channel: number): number {
+  const { data, channels, pixelStep, rowStep, channelStep } = picture;
+  if (channel === 3 && channels !== 4) return 255;
+  const own = channels === 1 ? 0 : channel * channelStep;
+  return data[y * rowStep + x * pixelStep + own] ?? 0;
+}
+
+/** Pixels that are looked at each way for one that is shown. */
+const samplesMax = 16;
+
+/**
+ * The picture with each side at most so large, by averaging; never enlarged. The work is bounded by what is
+ * shown: of many pixels evenly spread ones are looked at.
+ */
 export function shrunk(picture: Picture, widthMax: number, heightMax: number): Picture {
   const scale = Math.min(1, widthMax / picture.width, heightMax / picture.height);
   if (scale === 1) return picture;
   const width = Math.max(1, Math.round(picture.width * scale));
   const height = Math.max(1, Math.round(picture.height * scale));
-  const pixels = new Uint8Array(width * height * 4);
+  const { channels } = picture;
+  const data = new Uint8Array(width * height * channels);
   for (let y = 0; y < height; y += 1) {
-    const top = Math.floor((y * picture.height) / height);
-    const bottom = Math.max(top + 1, Math.floor(((y + 1) * picture.height) / height));
+    const rows = partOf(picture.height, y, height);
     for (let x = 0; x < width; x += 1) {
-      const left = Math.floor((x * picture.width) / width);
-      const right = Math.max(left + 1, Math.floor(((x + 1) * picture.width) / width));
-      const sums = [0, 0, 0, 0];
-      for (let row = top; row < bottom; row += 1) {
-        for (let column = left; column < right; column += 1) {
-          const from = (row * picture.width + column) * 4;
-          for (let channel = 0; channel < 4; channel += 1) {
-            sums[channel] = (sums[channel] ?? 0) + (picture.pixels[from + channel] ?? 0);
+      const columns = partOf(picture.width, x, width);
+      for (let channel = 0; channel < channels; channel += 1) {
+        let sum = 0;
+        let count = 0;
+        for (let row = rows.first; row < rows.end; row += rows.step) {
+          for (let column = columns.first; column < columns.end; column += columns.step) {
+            sum += channelAt(picture, column, row, channel);
+            count += 1;
           }
         }
-      }
-      const count = (bottom - top) * (right - left);
-      for (let channel = 0; channel < 4; channel += 1) {
-        pixels[(y * width + x) * 4 + channel] = Math.round((sums[channel] ?? 0) / count);
+        data[(y * width + x) * channels + channel] = Math.round(sum / count);
       }
     }
   }
-  return { ...picture, width, height, pixels };
+  const rowStep = width * channels;
+  return { width, height, data, channels, pixelStep: channels, rowStep, channelStep: 1 };
+}
+
+/** The pixels of a side that part `index` of `count` stands for. */
+function partOf(side: number, index: number, count: number) {
+  const first = Math.floor((index * side) / count);
+  const end = Math.max(first + 1, Math.floor(((index + 1) * side) / count));
+  return { first, end, step: Math.ceil((end - first) / samplesMax) };
 }
 
 /** How many colours a terminal has: all of them, 256, or none that may be used. */
@@ -140,10 +141,9 @@ export function drawn(picture: Picture, colours: Colours): string[] {
 type Pixel = readonly [red: number, green: number, blue: number];
 const black: Pixel = [0, 0, 0];
 
-function pixelAt({ width, pixels }: Picture, x: number, y: number): Pixel {
-  const at = (y * width + x) * 4;
-  const opacity = (pixels[at + 3] ?? 255) / 255;
-  const part = (channel: number): number => Math.round((pixels[at + channel] ?? 0) * opacity);
+function pixelAt(picture: Picture, x: number, y: number): Pixel {
+  const opacity = channelAt(picture, x, y, 3) / 255;
+  const part = (channel: number): number => Math.round(channelAt(picture, x, y, channel) * opacity);
   return [part(0), part(1), part(2)];
 }
 

@@ -2,9 +2,10 @@
  * PNG files: what a contact sheet needs of them, over the deflate and CRC that Node has.
  */
 import { crc32, deflateSync } from 'node:zlib';
-import { ArgumentRangeError, ArgumentTypeError } from '../errors.js';
+import { ArgumentRangeError, ArgumentTypeError, show } from '../errors.js';
 import { arrayParts, type NdArray } from '../ndarray.js';
-import { type Picture, pictureOf } from './picture.js';
+import { knownFields } from '../store/fields.js';
+import { channelAt, type Picture, pictureOf } from './picture.js';
 
 /** How pictures lie on a contact sheet. */
 export interface SheetOptions {
@@ -26,22 +27,18 @@ const pixelsMax = 2 ** 28;
  * @throws TypeError, RangeError for an array that is no picture, or a sheet of over 2^28 pixels
  */
 export function contactSheet(arrays: readonly NdArray[], options?: SheetOptions): Uint8Array {
-  if (arrays.length === 0) throw new ArgumentRangeError('arrays', 'arrays has no picture');
-  const pictures = arrays.map((array, index) => {
-    arrayParts(array, `arrays[${index}]`);
-    const picture = pictureOf(array, true);
-    if (picture !== undefined) return picture;
-    throw new ArgumentTypeError(
-      'arrays',
-      `arrays[${index}] is no picture: ${array.dtype} of shape [${array.shape.join(', ')}], and uint8 of [H, W], [H, W, C] or [C, H, W] with 1, 3 or 4 channels is one`,
-    );
-  });
-  const columns = columnsOf(options?.columns, pictures.length);
+  const fields = knownFields(options, ['columns']);
+  const pictures = picturesOf(arrays);
+  const columns = columnsOf(fields.columns, pictures.length);
   const rows = Math.ceil(pictures.length / columns);
-  const longest = Math.max(...pictures.map(({ width, height }) => Math.max(width, height)));
-  const scale = Math.max(1, Math.floor(sideWanted / longest));
-  const cellWidth = Math.max(...pictures.map(({ width }) => width)) * scale;
-  const cellHeight = Math.max(...pictures.map(({ height }) => height)) * scale;
+  let [widest, highest] = [0, 0];
+  for (const picture of pictures) {
+    widest = Math.max(widest, picture.width);
+    highest = Math.max(highest, picture.height);
+  }
+  const scale = Math.max(1, Math.floor(sideWanted / Math.max(widest, highest)));
+  const cellWidth = widest * scale;
+  const cellHeight = highest * scale;
   const width = columns * (cellWidth + gapPixels) + gapPixels;
   const height = rows * (cellHeight + gapPixels) + gapPixels;
   if (width * height > pixelsMax) {
@@ -51,11 +48,9 @@ export function contactSheet(arrays: readonly NdArray[], options?: SheetOptions)
       'TOO_LARGE',
     );
   }
-  const channels = !pictures.every(({ isOpaque }) => isOpaque)
-    ? 4
-    : pictures.every(({ isGrey }) => isGrey)
-      ? 1
-      : 3;
+  const isOpaque = pictures.every((picture) => picture.channels !== 4);
+  const isGrey = pictures.every((picture) => picture.channels === 1);
+  const channels = !isOpaque ? 4 : isGrey ? 1 : 3;
   const sheet = new Uint8Array(width * height * channels).fill(32);
   if (channels === 4) for (let at = 3; at < sheet.length; at += 4) sheet[at] = 255;
   for (const [index, picture] of pictures.entries()) {
@@ -66,12 +61,37 @@ export function contactSheet(arrays: readonly NdArray[], options?: SheetOptions)
   return encodePng(width, height, channels, sheet);
 }
 
+function picturesOf(arrays: unknown): Picture[] {
+  if (!Array.isArray(arrays)) {
+    throw new ArgumentTypeError('arrays', `arrays must be a list of arrays, got ${show(arrays)}`);
+  }
+  if (arrays.length === 0) throw new ArgumentRangeError('arrays', 'arrays has no picture');
+  const pictures: Picture[] = [];
+  // By index: a hole is an array that is missing, too.
+  for (let index = 0; index < arrays.length; index += 1) {
+    const array = arrays[index] as NdArray;
+    arrayParts(array, `arrays[${index}]`);
+    const picture = pictureOf(array, true);
+    if (picture === undefined) {
+      throw new ArgumentTypeError(
+        'arrays',
+        `arrays[${index}] is no picture: ${array.dtype} of shape [${array.shape.join(', ')}], and uint8 of [H, W], [H, W, C] or [C, H, W] with 1, 3 or 4 channels is one`,
+      );
+    }
+    pictures.push(picture);
+  }
+  return pictures;
+}
+
 function columnsOf(value: unknown, count: number): number {
   if (value === undefined) return Math.ceil(Math.sqrt(count));
   if (typeof value === 'number' && Number.isInteger(value) && value >= 1) {
     return Math.min(value, count);
   }
-  throw new ArgumentRangeError('columns', 'columns must be an integer, 1 or more');
+  throw new ArgumentRangeError(
+    'columns',
+    `columns must be an integer, 1 or more, got ${show(value)}`,
+  );
 }
 
 function put(
@@ -84,12 +104,11 @@ function put(
   top: number,
 ): void {
   for (let y = 0; y < picture.height * scale; y += 1) {
-    const row = Math.floor(y / scale) * picture.width;
     for (let x = 0; x < picture.width * scale; x += 1) {
-      const from = (row + Math.floor(x / scale)) * 4;
       const to = ((top + y) * sheetWidth + left + x) * channels;
       for (let channel = 0; channel < channels; channel += 1) {
-        sheet[to + channel] = picture.pixels[from + channel] ?? 0;
+        const value = channelAt(picture, Math.floor(x / scale), Math.floor(y / scale), channel);
+        sheet[to + channel] = value;
       }
     }
   }

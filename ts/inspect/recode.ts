@@ -3,9 +3,11 @@
  * at one time, however large the container is.
  */
 
+import path from 'node:path';
 import { trainDict } from '../dict.js';
-import { ArgumentTypeError } from '../errors.js';
+import { ArgumentRangeError, ArgumentTypeError, show } from '../errors.js';
 import type { Dialect } from '../schema.js';
+import { onAbort } from '../signal.js';
 import type {
   Codec,
   CodecOptions,
@@ -20,9 +22,8 @@ import type {
 import { openStore } from '../store/container.js';
 import { Dense } from '../store/dense.js';
 import { knownFields } from '../store/fields.js';
-import { fileBytes } from '../store/folder.js';
-import { attachIntegrity } from '../store/integrity.js';
-import { integrityName } from '../store/integrity-file.js';
+import { isContainerFolder } from '../store/folder.js';
+import { attachIntegrity, hasIntegrity } from '../store/integrity.js';
 import { itemBytesOf } from '../store/logical-digest.js';
 import { type ContainerPath, locate } from '../store/path.js';
 import { Ragged } from '../store/ragged.js';
@@ -78,11 +79,15 @@ export async function recode(
   const work = longWorkOf(fields);
   const durable = flagOf(fields.durable, 'durable');
   const integrity = flagOf(fields.integrity, 'integrity');
+  if (fields.codec === undefined) {
+    throw new ArgumentTypeError('codec', "codec must be 'raw', 'zstd' or 'zstd_dict': none came");
+  }
+  assertOutside(target);
   const container = locate(source);
   const opened = openStore(source);
   try {
     // Damage must not be copied into a container that looks sound.
-    if (fileBytes(container, integrityName) !== undefined) {
+    if (hasIntegrity(container)) {
       attachIntegrity(container, opened.handle, opened.recordCount);
     }
     const facts = factsOf(opened);
@@ -90,8 +95,9 @@ export async function recode(
     const codec = await codecOf(fields.codec, fields.dictBytes, reader);
     const create: CreateOptions = {
       ...codec,
-      dataShards: options.dataShards ?? facts.dataShards,
-      dialect: options.dialect ?? facts.dialect,
+      // `create` judges both.
+      dataShards: (fields.dataShards ?? facts.dataShards) as number,
+      dialect: (fields.dialect ?? facts.dialect) as Dialect,
     };
     const itemBytes = await copy(reader, target, create, { durable, integrity }, work);
     const made = openStore(target);
@@ -111,6 +117,22 @@ export async function recode(
     await opened.handle.close();
   }
 }
+
+/** Nothing is built inside of a container: who removes or copies that would take the other for a part. */
+function assertOutside(target: ContainerPath): void {
+  const { native, shown } = locate(target);
+  const folder =
+    typeof native === 'string'
+      ? path.dirname(native)
+      : Buffer.from(native).subarray(0, Math.max(1, native.lastIndexOf(slash)));
+  if (!isContainerFolder(folder)) return;
+  throw new ArgumentRangeError(
+    'target',
+    `target ${show(shown)} is inside of a container: name a path beside it`,
+  );
+}
+
+const slash = 0x2f;
 
 async function codecOf(
   codec: unknown,
@@ -142,8 +164,7 @@ async function copy(
     reader.kind === 'dense'
       ? Dense.create(target, { ...create, dtype, itemShape: reader.itemShape })
       : Ragged.create(target, { ...create, dtype, ndim: reader.ndim });
-  const onAbort = (): void => writer.abort();
-  signal?.addEventListener('abort', onAbort, { once: true });
+  const forget = signal === undefined ? ignore : onAbort(signal, () => writer.abort());
   try {
     let bytesDone = 0;
     for await (const { first, count, batch } of walk(reader, signal)) {
@@ -158,7 +179,7 @@ async function copy(
     if (signal?.aborted === true) throw abortedError(reader.path, signal);
     throw error;
   } finally {
-    signal?.removeEventListener('abort', onAbort);
+    forget();
     await writer[Symbol.asyncDispose]();
   }
 }
@@ -175,6 +196,8 @@ async function append(
     await writer.append(batch);
   }
 }
+
+function ignore(): void {}
 
 function kindsDiffer(): ArgumentTypeError {
   return new ArgumentTypeError('source', 'source changed its kind while it was read');

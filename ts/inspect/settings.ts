@@ -1,6 +1,6 @@
 /** Options of this room's functions, checked. */
 import { ArgumentRangeError, ArgumentTypeError, LoaderxError, show } from '../errors.js';
-import { signalOf } from '../native/cancel.js';
+import { signalOf } from '../signal.js';
 import type { Fields } from '../store/fields.js';
 import type { LongWork, Progress } from './progress.js';
 

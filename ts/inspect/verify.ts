@@ -20,7 +20,7 @@ import {
   checkedRecords,
   formOf,
   readDict,
-  readIntegrity,
+  readIntegrityAsync,
   readIntegrityFacts,
 } from '../store/integrity.js';
 import { type IntegrityFacts, integrityName, wordsFor } from '../store/integrity-file.js';
@@ -85,7 +85,7 @@ export async function verify(path: ContainerPath, options?: VerifyOptions): Prom
   const container = locate(path);
   const found = new Findings(container.shown, faultsMax);
 
-  const facts = integrityFacts(container, found);
+  const facts = await integrityFacts(container, found, work);
   if (facts !== undefined) checkParts(container, facts, found);
   const opened = openedStore(path, container, found);
   if (opened !== undefined) {
@@ -191,9 +191,13 @@ function isAboutUs(error: LoaderxError): boolean {
   }
 }
 
-function integrityFacts(container: Location, found: Findings): IntegrityFacts | undefined {
+async function integrityFacts(
+  container: Location,
+  found: Findings,
+  { signal }: LongWork,
+): Promise<IntegrityFacts | undefined> {
   try {
-    return readIntegrityFacts(container);
+    return await readIntegrityFacts(container, signal);
   } catch (error) {
     found.integrity = 'unusable';
     found.add(error);
@@ -239,17 +243,18 @@ async function checkOpened(
   found: Findings,
   work: LongWork,
 ): Promise<void> {
-  const words = wordsOf(container, opened, facts, found);
+  const words = await wordsOf(container, opened, facts, found, work);
   const over = await checkLayout(container, opened, found, work);
   await checkRecords(opened, words, over, found, work);
 }
 
-function wordsOf(
+async function wordsOf(
   container: Location,
   { recordCount }: OpenedStore,
   facts: IntegrityFacts | undefined,
   found: Findings,
-): BigUint64Array | undefined {
+  { signal }: LongWork,
+): Promise<BigUint64Array | undefined> {
   if (facts === undefined) return undefined;
   if (facts.recordCount !== recordCount) {
     found.integrity = 'unusable';
@@ -259,7 +264,7 @@ function wordsOf(
     found.add(new LoaderxError('INTEGRITY', reason, { file: 'meta.zr' }));
     return undefined;
   }
-  const { words } = readIntegrity(container, recordCount);
+  const { words } = await readIntegrityAsync(container, recordCount, signal);
   found.integrity = 'checked';
   return words;
 }
@@ -277,8 +282,11 @@ async function checkLayout(
 ): Promise<Uint8Array | undefined> {
   const over = new Uint8Array(Math.ceil(recordCount / 8));
   const unused = new BigUint64Array(dataShards);
-  const result = await cancellable(signal, `${handle.path}: the check of its layout`, (cancel) =>
-    handle.start((native, store) => native.checkLayout(store, over, unused, found.room, cancel)),
+  const result = await cancellable(
+    signal,
+    { path: handle.path, what: 'the check of its layout' },
+    (cancel) =>
+      handle.start((native, store) => native.checkLayout(store, over, unused, found.room, cancel)),
   );
   found.addAll(result);
   for (const [shard, bytes] of unused.entries()) {
@@ -331,21 +339,24 @@ async function checkRecords(
   const most = Math.ceil(checkedRecords(recordCount, storedBytes) / 8) * 8;
   for (let first = 0; first < recordCount; first += most) {
     const count = Math.min(most, recordCount - first);
-    const result = await cancellable(signal, `${handle.path}: the check of its records`, (cancel) =>
-      handle.start((native, store) =>
-        native.checkRecords(
-          store,
-          first,
-          count,
-          recordBytes,
-          geometry,
-          words === undefined ? 0 : 1,
-          words === undefined ? undefined : wordsFor(words, first),
-          over?.subarray(first / 8),
-          found.room,
-          cancel,
+    const result = await cancellable(
+      signal,
+      { path: handle.path, what: 'the check of its records' },
+      (cancel) =>
+        handle.start((native, store) =>
+          native.checkRecords(
+            store,
+            first,
+            count,
+            recordBytes,
+            geometry,
+            words === undefined ? 0 : 1,
+            words === undefined ? undefined : wordsFor(words, first),
+            over?.subarray(first / 8),
+            found.room,
+            cancel,
+          ),
         ),
-      ),
     );
     found.addAll(result);
     const recordsDone = first + count;

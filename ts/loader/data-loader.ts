@@ -8,6 +8,7 @@
  */
 import { LoaderxError } from '../errors.js';
 import { Sampler, type SamplerMode } from '../sampler.js';
+import { onAbort } from '../signal.js';
 import {
   Batch,
   type BatchOf,
@@ -235,8 +236,9 @@ function endOf(
   plan: StepPlan,
   signal: AbortSignal | undefined,
 ): () => Promise<void> {
+  let forget: (() => void) | undefined;
   const release = (): void => {
-    signal?.removeEventListener('abort', onAbort);
+    forget?.();
     dropped.unregister(pipeline);
     plan.close();
   };
@@ -244,13 +246,13 @@ function endOf(
     await pipeline.close();
     release();
   };
-  const onAbort = (): void => {
+  const abort = (): void => {
     const cause: unknown = signal?.reason;
     pipeline.fail(new LoaderxError('ABORTED', 'the loader was aborted', {}, { cause }));
     void end();
   };
-  if (signal?.aborted === true) onAbort();
-  else signal?.addEventListener('abort', onAbort, { once: true });
+  if (signal?.aborted === true) abort();
+  else if (signal !== undefined) forget = onAbort(signal, abort);
   return end;
 }
 

@@ -4,6 +4,7 @@
  */
 import { ArgumentRangeError, ArgumentTypeError, show } from '../errors.js';
 import { type SamplerMode, u64 } from '../sampler.js';
+import { signalOf } from '../signal.js';
 import { type StreamSource, streamOf } from '../store/stream.js';
 import type { AnyStreamBatch, NamedStream } from './batch.js';
 import { type CheckedShard, shardOf } from './shard.js';
@@ -132,20 +133,6 @@ function orderOf(order: unknown): 'step' | 'completion' {
   if (order === undefined) return 'step';
   if (order === 'step' || order === 'completion') return order;
   throw new ArgumentTypeError('order', `order must be 'step' or 'completion', got ${show(order)}`);
-}
-
-function signalOf(signal: unknown): AbortSignal | undefined {
-  if (signal === undefined) return undefined;
-  const candidate = signal as Partial<AbortSignal>;
-  if (
-    typeof signal === 'object' &&
-    typeof candidate.aborted === 'boolean' &&
-    typeof candidate.addEventListener === 'function' &&
-    typeof candidate.removeEventListener === 'function'
-  ) {
-    return candidate as AbortSignal;
-  }
-  throw new ArgumentTypeError('signal', `signal must be an AbortSignal, got ${show(signal)}`);
 }
 
 function transformOf(transform: unknown): TransformFunction | URL | undefined {

@@ -130,11 +130,39 @@ const kubernetesIndex = 'JOB_COMPLETION_INDEX';
  * @throws TypeError, RangeError naming the variable that is missing, no number, or out of range
  */
 export function shardFromEnv(options: ShardFromEnvOptions = {}): Shard {
-  const { world, worldVariable = 'JOB_COMPLETIONS', uneven, env = process.env } = options;
+  const { world, worldVariable = 'JOB_COMPLETIONS', uneven, env = process.env } = checked(options);
   const found = fromLaunchers(env, world, worldVariable);
   const shard = { ...found, ...(uneven === undefined ? {} : { uneven }) };
   shardOf(shard);
   return shard;
+}
+
+function checked(options: unknown): ShardFromEnvOptions {
+  if (typeof options !== 'object' || options === null || Array.isArray(options)) {
+    throw new ArgumentTypeError('options', `options must be an object, got ${show(options)}`);
+  }
+  const known = ['world', 'worldVariable', 'uneven', 'env'];
+  const unknown = Object.keys(options).find((key) => !known.includes(key));
+  if (unknown !== undefined) {
+    throw new ArgumentTypeError(
+      unknown,
+      `there is no option ${show(unknown)} here; known are ${known.join(', ')}`,
+    );
+  }
+  const { env, world, worldVariable } = options as Readonly<Record<string, unknown>>;
+  if (env !== undefined && (typeof env !== 'object' || env === null)) {
+    throw new ArgumentTypeError('env', `env must be an object of variables, got ${show(env)}`);
+  }
+  if (worldVariable !== undefined && typeof worldVariable !== 'string') {
+    throw new ArgumentTypeError(
+      'worldVariable',
+      `worldVariable must be a string, got ${show(worldVariable)}`,
+    );
+  }
+  if (world !== undefined && (typeof world !== 'number' || !Number.isSafeInteger(world))) {
+    throw new ArgumentTypeError('world', `world must be an integer, got ${show(world)}`);
+  }
+  return options;
 }
 
 function fromLaunchers(
@@ -147,8 +175,8 @@ function fromLaunchers(
     const size = numberIn(env, worldName);
     if (rank === undefined) continue;
     if (size === undefined) {
-      // A batch script of Slurm has an index without being one of several.
-      if (launcher === 'Slurm') continue;
+      // A batch script of Slurm has the index 0 without being one of several.
+      if (launcher === 'Slurm' && rank === 0) continue;
       throw new ArgumentTypeError(
         worldName,
         `${rankName} is ${rank}, as ${launcher} sets it, and ${worldName} is not set`,
@@ -193,10 +221,10 @@ function numberIn(
   env: Readonly<Record<string, string | undefined>>,
   name: string,
 ): number | undefined {
-  const text = env[name];
+  const text: unknown = env[name];
   if (text === undefined || text === '') return undefined;
   const value = Number(text);
-  if (/^\d+$/.test(text) && Number.isSafeInteger(value)) return value;
+  if (typeof text === 'string' && /^\d+$/.test(text) && Number.isSafeInteger(value)) return value;
   throw new ArgumentTypeError(name, `${name} must be an integer, got ${show(text)}`);
 }
 

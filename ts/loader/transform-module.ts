@@ -9,11 +9,11 @@ export type TransformFunction = (batch: unknown, context: unknown) => unknown;
 /**
  * The transform of the module at `href`.
  *
- * @throws what loading or evaluating the module threw; LoaderxError TRANSFORM when it has no function
+ * @throws what loading or evaluating the module threw, a syntax error with the module in its message; LoaderxError TRANSFORM when it has no function
  *   as default export
  */
 export async function loadTransform(href: string): Promise<TransformFunction> {
-  const module = (await import(href)) as { readonly default?: unknown };
+  const module = (await imported(href)) as { readonly default?: unknown };
   if (typeof module.default === 'function') return module.default as TransformFunction;
   const names = Object.keys(module);
   const exported = names.length === 0 ? 'nothing' : names.map((name) => show(name)).join(', ');
@@ -23,4 +23,23 @@ export async function loadTransform(href: string): Promise<TransformFunction> {
       (names.includes('default') ? `, and the default is ${show(module.default)}` : ''),
     { field: 'transform' },
   );
+}
+
+/** The module. Why it does not load is told by the original error, which names the module in any case. */
+async function imported(href: string): Promise<unknown> {
+  try {
+    return await import(href);
+  } catch (error) {
+    // Node's syntax errors say neither in their message nor in their stack where they are.
+    if (error instanceof SyntaxError) name(error, href);
+    throw error;
+  }
+}
+
+function name(error: SyntaxError, href: string): void {
+  const { message, stack } = error;
+  if (message.includes(href)) return;
+  const named = `the transform module ${href} does not load: ${message}`;
+  error.message = named;
+  if (typeof stack === 'string') error.stack = stack.replace(message, () => named);
 }

@@ -2,22 +2,13 @@
  * An `AbortSignal` as the native side sees it: a word of memory that becomes 1, which running lanes
  * look at between records.
  */
-import { ArgumentTypeError, LoaderxError, show } from '../errors.js';
+import { LoaderxError } from '../errors.js';
+import { onAbort } from '../signal.js';
 
-/** The checked `signal` of an options object. */
-export function signalOf(signal: unknown): AbortSignal | undefined {
-  if (signal === undefined) return undefined;
-  const candidate = signal as Partial<AbortSignal> | null;
-  if (
-    typeof candidate === 'object' &&
-    candidate !== null &&
-    typeof candidate.aborted === 'boolean' &&
-    typeof candidate.addEventListener === 'function' &&
-    typeof candidate.removeEventListener === 'function'
-  ) {
-    return candidate as AbortSignal;
-  }
-  throw new ArgumentTypeError('signal', `signal must be an AbortSignal, got ${show(signal)}`);
+/** What was given up, as messages call it. */
+export interface Subject {
+  readonly path?: string;
+  readonly what: string;
 }
 
 /**
@@ -25,7 +16,7 @@ export function signalOf(signal: unknown): AbortSignal | undefined {
  *
  * The promise settles when the native work has ended, never before, so its memory is free then.
  *
- * @param subject what messages call the work
+ * @param subject the work, and the container that it is about
  * @param run gets the cancel word, or undefined without a signal
  * @param discard gives back what `run` made when the signal came too late to stop it; without it
  *   such a result is returned, since the work is done
@@ -33,17 +24,14 @@ export function signalOf(signal: unknown): AbortSignal | undefined {
  */
 export async function cancellable<T>(
   signal: AbortSignal | undefined,
-  subject: string,
+  subject: Subject,
   run: (cancel: Uint32Array | undefined) => Promise<T>,
   discard?: (result: T) => void,
 ): Promise<T> {
   if (signal === undefined) return run(undefined);
   if (signal.aborted) throw abortedError(signal, subject);
   const cancel = new Uint32Array(1);
-  const onAbort = (): void => {
-    Atomics.store(cancel, 0, 1);
-  };
-  signal.addEventListener('abort', onAbort, { once: true });
+  const forget = onAbort(signal, () => Atomics.store(cancel, 0, 1));
   try {
     const result = await run(cancel);
     if (!signal.aborted || discard === undefined) return result;
@@ -55,10 +43,13 @@ export async function cancellable<T>(
     }
     throw error;
   } finally {
-    signal.removeEventListener('abort', onAbort);
+    forget();
   }
 }
 
-function abortedError(signal: AbortSignal, subject: string): LoaderxError {
-  return new LoaderxError('ABORTED', `${subject} was aborted`, {}, { cause: signal.reason });
+/** The error of work that was given up; the signal's reason is its cause. */
+export function abortedError(signal: AbortSignal, { path, what }: Subject): LoaderxError {
+  const place = path === undefined ? {} : { path };
+  const said = path === undefined ? what : `${path}: ${what}`;
+  return new LoaderxError('ABORTED', `${said} was aborted`, place, { cause: signal.reason });
 }

@@ -9,7 +9,8 @@ import { existsSync, readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import path from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { type LoaderxError as LoadError, LoaderxError } from '../errors.js';
+import { isMainThread } from 'node:worker_threads';
+import { type LoaderxError as LoadError, LoaderxError, show } from '../errors.js';
 import { abiVersion, type Native } from './binding.js';
 
 /** Platforms that the published package carries a prebuilt addon for: one for each row of build.zig. */
@@ -35,12 +36,28 @@ export function native(): Native {
   if (failure !== undefined) throw failure;
   try {
     loaded = load();
+    warnOfLanes();
     return loaded;
   } catch (error) {
     if (error instanceof LoaderxError) failure = error;
     throw error;
   }
 }
+
+/** The addon takes no notice of a number that cannot be; whoever set it is told, once for the process. */
+function warnOfLanes(): void {
+  const text = process.env.LOADERX_LANES;
+  if (!isMainThread || text === undefined || text === '') return;
+  const lanes = Number(text);
+  if (/^\d+$/.test(text) && lanes >= 1 && lanes <= lanesMax) return;
+  process.emitWarning(
+    `LOADERX_LANES must be a whole number, 1 to ${lanesMax}, got ${show(text)}: it is ignored`,
+    { type: 'LoaderxWarning', code: 'LOADERX_LANES' },
+  );
+}
+
+/** Lanes that a process may have. */
+export const lanesMax = 1024;
 
 function load(): Native {
   const named = process.env.LOADERX_ADDON;

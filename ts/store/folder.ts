@@ -28,6 +28,38 @@ export function fileBytes(container: Location, name: string): number | undefined
   }
 }
 
+/** Whether a container's files have such names. */
+export function isFileOfContainer(name: string): boolean {
+  return /^(meta|dict|integrity|data_\d{1,3})\.zr$/.test(name);
+}
+
+/** Whether a folder is a container, also one of which files are missing. */
+export function isContainerFolder(folder: string | Buffer): boolean {
+  try {
+    return fs.readdirSync(folder, 'utf8').some(isFileOfContainer);
+  } catch {
+    return false;
+  }
+}
+
+/**
+ * What stands in the place of a file of a container and is none: `'a folder'`, `'a pipe'`; undefined where
+ * there is a regular file, or nothing.
+ */
+export function otherThanFile(container: Location, name: string): string | undefined {
+  let stat: fs.Stats;
+  try {
+    stat = fs.statSync(fileIn(container, name));
+  } catch (error) {
+    if (isAbsence(error)) return undefined;
+    throw ioError(container, name, 'looking at it', error);
+  }
+  if (stat.isFile()) return undefined;
+  if (stat.isDirectory()) return 'a folder';
+  if (stat.isFIFO()) return 'a pipe';
+  return stat.isSocket() ? 'a socket' : 'a device';
+}
+
 /** Whether anything is at the path of a container. */
 export function isThere({ native }: Location): boolean {
   return fs.existsSync(typeof native === 'string' ? native : Buffer.from(native));
@@ -39,24 +71,33 @@ export function withFile<T>(
   name: string,
   use: (file: OpenFile) => T,
 ): T | undefined {
+  using file = openFile(container, name);
+  return file === undefined ? undefined : use(file);
+}
+
+/** As `withFile`, until what `use` promises has come. */
+export async function withFileAsync<T>(
+  container: Location,
+  name: string,
+  use: (file: OpenFile) => Promise<T>,
+): Promise<T | undefined> {
+  using file = openFile(container, name);
+  return file === undefined ? undefined : await use(file);
+}
+
+function openFile(container: Location, name: string): OpenFile | undefined {
   const place = fileIn(container, name);
-  let descriptor: number;
   try {
     if (!fs.statSync(place).isFile()) return undefined;
-    descriptor = fs.openSync(place, 'r');
+    return new OpenFile(container, name, fs.openSync(place, 'r'));
   } catch (error) {
     if (isAbsence(error)) return undefined;
     throw ioError(container, name, 'opening it', error);
   }
-  try {
-    return use(new OpenFile(container, name, descriptor));
-  } finally {
-    fs.closeSync(descriptor);
-  }
 }
 
 /** A file that is being read. */
-export class OpenFile {
+export class OpenFile implements Disposable {
   readonly #container: Location;
   readonly #name: string;
   readonly #descriptor: number;
@@ -65,6 +106,10 @@ export class OpenFile {
     this.#container = container;
     this.#name = name;
     this.#descriptor = descriptor;
+  }
+
+  [Symbol.dispose](): void {
+    fs.closeSync(this.#descriptor);
   }
 
   get bytes(): number {
@@ -145,7 +190,8 @@ export function ioError(
   );
 }
 
-function isAbsence(error: unknown): boolean {
+/** Whether an error of the file system says that nothing is there. */
+export function isAbsence(error: unknown): boolean {
   const code = (error as { readonly code?: unknown } | null)?.code;
   return code === 'ENOENT' || code === 'ENOTDIR';
 }

@@ -5,7 +5,7 @@
  * The native side checks ids against the record count again, so memory that somebody else changes
  * between check and copy can give an error and no more.
  */
-import { typedArrayName } from '../dtype.js';
+import { isHonest, typedArrayName } from '../dtype.js';
 import { ArgumentRangeError, ArgumentTypeError, show } from '../errors.js';
 
 /** Record ids: integers 0 .. length - 1, in any order, repeats allowed. Never from the end. */
@@ -27,15 +27,22 @@ export function idArray(ids: unknown, recordCount: number): BigUint64Array {
       if (typeof id === 'number' && Number.isInteger(id) && id >= 0 && id < recordCount) continue;
       checkedId(id, recordCount, `ids[${index}]`, 'ids');
     }
-    return fromNumbers(list as readonly number[]);
+    return wordsOf(list as readonly number[]);
   }
   const name = typedArrayName(ids);
+  if (name !== undefined) assertAttached(ids as ArrayBufferView);
+  if ((name === 'Uint32Array' || name === 'BigUint64Array') && !isHonest(ids as Uint32Array)) {
+    throw new ArgumentTypeError(
+      'ids',
+      `ids say another length or memory of themselves than they have: give a plain ${name}`,
+    );
+  }
   if (name === 'Uint32Array') {
     const list = ids as Uint32Array;
     for (let index = 0; index < list.length; index += 1) {
       if ((list[index] ?? 0) >= recordCount) throw outOfRange(list[index] ?? 0, recordCount, index);
     }
-    return fromNumbers(list);
+    return wordsOf(list);
   }
   if (name === 'BigUint64Array') {
     const list = ids as BigUint64Array;
@@ -50,6 +57,16 @@ export function idArray(ids: unknown, recordCount: number): BigUint64Array {
     'ids',
     `ids must be an array of integers, a Uint32Array or a BigUint64Array, got ${show(ids)}`,
   );
+}
+
+/** Memory that was transferred away reads as a list of no ids. */
+function assertAttached(list: ArrayBufferView): void {
+  if (list.byteLength > 0) return;
+  try {
+    new Uint8Array(list.buffer);
+  } catch {
+    throw new ArgumentTypeError('ids', 'the memory of ids was transferred away');
+  }
 }
 
 /** One id, checked; -0 is 0. `name` is what messages call it. */
@@ -75,7 +92,8 @@ function rangeText(name: string, id: number | bigint, recordCount: number): stri
   return `${name} is ${id}, and ${held}${id < 0 ? ', never from the end' : ''}`;
 }
 
-function fromNumbers(list: readonly number[] | Uint32Array): BigUint64Array {
+/** Whole numbers from 0 to 2^53 - 1, as the native side reads them. */
+export function wordsOf(list: ArrayLike<number>): BigUint64Array {
   const { words, halves } = newWords(list.length);
   for (let index = 0; index < list.length; index += 1) {
     const id = list[index] ?? 0;

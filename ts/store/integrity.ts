@@ -1,12 +1,13 @@
 /**
  * Making an integrity file, reading one, and holding a reader to it.
  */
+import { setImmediate } from 'node:timers/promises';
 import { fromNative, LoaderxError } from '../errors.js';
 import type { CheckResult, Native, RaggedGeometry, StoreHandle } from '../native/binding.js';
-import { cancellable } from '../native/cancel.js';
+import { abortedError, cancellable } from '../native/cancel.js';
 import { dimBytesOf, recordBytesOf, type Schema } from '../schema.js';
 import type { DenseReader, RaggedReader } from './capability.js';
-import { type OpenFile, withFile } from './folder.js';
+import { fileBytes, type OpenFile, otherThanFile, withFile, withFileAsync } from './folder.js';
 import type { Handle } from './handle.js';
 import {
   damaged,
@@ -75,8 +76,10 @@ export async function makeIntegrity(
   const { handle } = source;
   const draft = new IntegrityDraft(source.reader.length);
   for (const check of checksOf(source, draft.words)) {
-    const found = await cancellable(signal, `${handle.path}: the check of its records`, (cancel) =>
-      handle.start((native, store) => check.async(native, store, cancel)),
+    const found = await cancellable(
+      signal,
+      { path: handle.path, what: 'the check of its records' },
+      (cancel) => handle.start((native, store) => check.async(native, store, cancel)),
     );
     assertSound(source, found);
   }
@@ -155,28 +158,25 @@ function factsFor(source: IntegritySource, logicalDigest: string): IntegrityFact
 
 // ---- reading ----
 
-const chunkBytes = 2 ** 20;
+/** Read with one call. */
+const chunkBytes = 4 * 2 ** 20;
 
 /**
- * What a container's integrity file says, once its own hash was found right; undefined without a file.
+ * What a container's integrity file says, once its own hash was found right; undefined without a file. The
+ * event loop turns meanwhile.
  *
- * @throws LoaderxError INTEGRITY for a damaged file, IO
+ * @throws LoaderxError INTEGRITY for a damaged file, IO, ABORTED
  */
-export function readIntegrityFacts(container: Location): IntegrityFacts | undefined {
-  const place = { path: container.shown };
-  return withFile(container, integrityName, (file) => {
+export function readIntegrityFacts(
+  container: Location,
+  signal: AbortSignal | undefined,
+): Promise<IntegrityFacts | undefined> {
+  assertFile(container);
+  return withFileAsync(container, integrityName, async (file) => {
     const { bytes } = file;
-    const hash = new SelfHash(bytes, place);
-    const head = new Uint8Array(headBytes);
     const chunk = Buffer.alloc(Math.min(bytes, chunkBytes));
-    for (let at = 0; at < bytes; at += chunk.byteLength) {
-      const part = chunk.subarray(0, file.read(chunk, at));
-      if (at === 0) head.set(part.subarray(0, headBytes));
-      hash.update(part);
-      if (part.byteLength === 0) break;
-    }
-    hash.assertRight(place);
-    return factsOf(head, bytes, place);
+    const into = (_: number, length: number): Uint8Array => chunk.subarray(0, length);
+    return await eventually(readHashed(file, bytes, container, into), container, signal);
   });
 }
 
@@ -189,32 +189,118 @@ export interface Integrity {
 /**
  * The integrity file of a container of `recordCount` records, with its words in memory.
  *
- * @throws LoaderxError INTEGRITY where there is no file, or it is damaged or another container's; IO
+ * @throws LoaderxError INTEGRITY where there is no file, or it is damaged or another container's; IO,
+ *   OUT_OF_MEMORY
  */
 export function readIntegrity(container: Location, recordCount: number): Integrity {
-  const place = { path: container.shown };
+  assertFile(container);
   const found = withFile(container, integrityName, (file) => {
-    const { bytes } = file;
-    if (bytes === integrityBytesOf(recordCount)) return readWhole(file, bytes, recordCount, place);
-    throw damaged(place, `it has ${bytes} bytes, which are not those of ${recordCount} records`);
+    const { steps, whole } = readingWhole(file, recordCount, container);
+    return { facts: atOnce(steps), words: whole.words };
   });
   if (found === undefined) throw withoutFile(container);
   return found;
 }
 
-function readWhole(
+/** Whether a container has an integrity file, whatever is to be thought of it. */
+export function hasIntegrity(container: Location): boolean {
+  return (
+    fileBytes(container, integrityName) !== undefined ||
+    otherThanFile(container, integrityName) !== undefined
+  );
+}
+
+/** Something of that name which is no file vouches for nothing, and is not to be taken for nothing. */
+export function assertFile(container: Location): void {
+  const other = otherThanFile(container, integrityName);
+  if (other === undefined) return;
+  throw new LoaderxError(
+    'INTEGRITY',
+    `${container.shown}: ${integrityName} is ${other}, and must be a regular file: remove it, or put the file there`,
+    { path: container.shown, file: integrityName },
+  );
+}
+
+/** As `readIntegrity`; the event loop turns meanwhile. Throws ABORTED as well. */
+export async function readIntegrityAsync(
+  container: Location,
+  recordCount: number,
+  signal: AbortSignal | undefined,
+): Promise<Integrity> {
+  assertFile(container);
+  const found = await withFileAsync(container, integrityName, async (file) => {
+    const { steps, whole } = readingWhole(file, recordCount, container);
+    return { facts: await eventually(steps, container, signal), words: whole.words };
+  });
+  if (found === undefined) throw withoutFile(container);
+  return found;
+}
+
+function readingWhole(
+  file: OpenFile,
+  recordCount: number,
+  container: Location,
+): { steps: Generator<void, IntegrityFacts>; whole: { words: BigUint64Array } } {
+  const { bytes } = file;
+  if (bytes !== integrityBytesOf(recordCount)) {
+    const reason = `it has ${bytes} bytes, which are not those of ${recordCount} records`;
+    throw damaged({ path: container.shown }, reason);
+  }
+  const buffer = memoryFor(bytes);
+  const into = (at: number, length: number): Uint8Array => new Uint8Array(buffer, at, length);
+  const words = new BigUint64Array(buffer, headBytes, wordCountOf(recordCount));
+  return { steps: readHashed(file, bytes, container, into), whole: { words } };
+}
+
+/**
+ * Reads a whole integrity file a chunk a step, each to where `into` says. Its head is looked at first: a
+ * file of another size than it tells of is not read.
+ */
+function* readHashed(
   file: OpenFile,
   bytes: number,
-  recordCount: number,
-  place: { readonly path: string },
-): Integrity {
-  const buffer = memoryFor(bytes);
-  const whole = new Uint8Array(buffer);
+  container: Location,
+  into: (at: number, length: number) => Uint8Array,
+): Generator<void, IntegrityFacts> {
+  const place = { path: container.shown };
   const hash = new SelfHash(bytes, place);
-  hash.update(whole.subarray(0, file.read(whole, 0)));
+  const head = new Uint8Array(headBytes);
+  file.read(head, 0);
+  const facts = factsOf(head, bytes, place);
+  for (let at = 0; at < bytes; at += chunkBytes) {
+    const target = into(at, Math.min(chunkBytes, bytes - at));
+    const read = file.read(target, at);
+    hash.update(target.subarray(0, read));
+    if (read < target.byteLength) break;
+    yield;
+  }
   hash.assertRight(place);
-  const facts = factsOf(whole.subarray(0, headBytes), bytes, place);
-  return { facts, words: new BigUint64Array(buffer, headBytes, wordCountOf(recordCount)) };
+  return facts;
+}
+
+function atOnce<T>(steps: Generator<void, T>): T {
+  for (;;) {
+    const { done, value } = steps.next();
+    if (done) return value;
+  }
+}
+
+async function eventually<T>(
+  steps: Generator<void, T>,
+  container: Location,
+  signal: AbortSignal | undefined,
+): Promise<T> {
+  for (;;) {
+    if (signal?.aborted === true) {
+      throw abortedError(signal, {
+        path: container.shown,
+        what: `reading its ${integrityName}`,
+      });
+    }
+    const { done, value } = steps.next();
+    if (done) return value;
+    await setImmediate();
+  }
 }
 
 function withoutFile(container: Location): LoaderxError {

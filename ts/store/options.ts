@@ -2,7 +2,7 @@
  * The options of `create` and `open`, checked once. An option that is not known is an error: a
  * misspelt one would be silently without effect.
  */
-import { type DTypeInfo, typedArrayName } from '../dtype.js';
+import { type DTypeInfo, isHonest, typedArrayName } from '../dtype.js';
 import { ArgumentRangeError, ArgumentTypeError, show } from '../errors.js';
 import {
   type Dialect,
@@ -70,7 +70,7 @@ function dictOf(codec: Codec, dictBytes: unknown): Uint8Array | undefined {
     if (dictBytes === undefined) return undefined;
     throw new ArgumentTypeError('dictBytes', `codec '${codec}' takes no dictBytes`);
   }
-  if (typedArrayName(dictBytes) !== 'Uint8Array') {
+  if (typedArrayName(dictBytes) !== 'Uint8Array' || !isHonest(dictBytes as Uint8Array)) {
     throw new ArgumentTypeError(
       'dictBytes',
       `codec 'zstd_dict' needs dictBytes, a Uint8Array, got ${show(dictBytes)}; trainDict() makes one`,
@@ -81,7 +81,7 @@ function dictOf(codec: Codec, dictBytes: unknown): Uint8Array | undefined {
     throw new ArgumentRangeError('dictBytes', 'dictBytes is empty; trainDict() makes a dictionary');
   }
   // A copy: the caller's memory may be shared with a thread that changes it.
-  return Uint8Array.from(bytes);
+  return new Uint8Array(bytes);
 }
 
 /** The checked `itemShape` of a dense container. */

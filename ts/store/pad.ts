@@ -4,10 +4,12 @@
  * Options are checked here; the native side then writes array and mask in one pass.
  */
 import type { Data, DTypeInfo } from '../dtype.js';
-import { ArgumentRangeError, ArgumentTypeError, show } from '../errors.js';
+import { ArgumentRangeError, ArgumentTypeError, LoaderxError, show } from '../errors.js';
 import { native } from '../native/load.js';
+import { rankMax } from '../ndarray.js';
 import type { PadOptions } from './capability.js';
 import { knownFields } from './fields.js';
+import { wordsOf } from './ids.js';
 
 /** What is padded: the packed form of a batch. */
 export interface PadSource {
@@ -28,6 +30,13 @@ export interface Padded {
 /** Pads. Throws TypeError, RangeError for options that do not fit the dtype or the records. */
 export function padRecords(source: PadSource, options: PadOptions): Padded {
   const fields = knownFields(options, ['value', 'length']);
+  if (source.ndim >= rankMax) {
+    throw new LoaderxError(
+      'UNSUPPORTED',
+      `records of ${source.ndim} dimensions would be an array of ${source.ndim + 1}, and ${rankMax} is the most: take them one by one`,
+      { field: 'ndim' },
+    );
+  }
   const item = itemBytesOf(source.info, fields.value);
   const sizes = sizesOf(source, fields.length);
   const { info, length, values, dims } = source;
@@ -57,17 +66,6 @@ function bytesOf(length: number): Uint8Array {
   } catch {
     throw new ArgumentRangeError('length', `the padded array has ${length} bytes`, 'TOO_LARGE');
   }
-}
-
-/** Whole numbers as the native side reads them. */
-function wordsOf(numbers: ArrayLike<number>): BigUint64Array {
-  const halves = new Uint32Array(numbers.length * 2);
-  for (let index = 0; index < numbers.length; index += 1) {
-    const number = numbers[index] ?? 0;
-    halves[index * 2] = number;
-    if (number >= 2 ** 32) halves[index * 2 + 1] = Math.floor(number / 2 ** 32);
-  }
-  return new BigUint64Array(halves.buffer);
 }
 
 /** The padded size of each axis. */
@@ -118,7 +116,9 @@ function itemBytesOf(info: DTypeInfo, value: unknown): Uint8Array {
   const view = new DataView(bytes.buffer);
   const isLittle = info.swapBytes === 1;
   if (info.name === 'bfloat16') {
-    view.setUint16(0, smallFloatBits(numberOf(info, value), 8, 7), true);
+    const bits = smallFloatBits(numberOf(info, value), 8, 7);
+    assertFinite(info, Number(value), (bits & 0x7fff) === 0x7f80 ? Infinity : 0);
+    view.setUint16(0, bits, true);
     return bytes;
   }
   if (info.nativeName === undefined || info.kind === 'V') {
@@ -129,10 +129,10 @@ function itemBytesOf(info: DTypeInfo, value: unknown): Uint8Array {
   }
   switch (info.kind) {
     case 'f':
-      setFloat(view, info.itemBytes, numberOf(info, value), isLittle);
+      setFloat(view, info, info.itemBytes, numberOf(info, value), isLittle);
       return bytes;
     case 'c':
-      setFloat(view, info.itemBytes / 2, numberOf(info, value), isLittle);
+      setFloat(view, info, info.itemBytes / 2, numberOf(info, value), isLittle);
       return bytes;
     default:
       setInteger(view, info, integerOf(info, value), isLittle);
@@ -148,10 +148,29 @@ function numberOf(info: DTypeInfo, value: number | bigint): number {
   );
 }
 
-function setFloat(view: DataView, width: number, value: number, isLittle: boolean): void {
-  if (width === 8) view.setFloat64(0, value, isLittle);
-  else if (width === 4) view.setFloat32(0, value, isLittle);
-  else view.setUint16(0, smallFloatBits(value, 5, 10), isLittle);
+function setFloat(
+  view: DataView,
+  info: DTypeInfo,
+  width: number,
+  value: number,
+  isLittle: boolean,
+): void {
+  if (width === 8) {
+    view.setFloat64(0, value, isLittle);
+  } else if (width === 4) {
+    assertFinite(info, value, Math.fround(value));
+    view.setFloat32(0, value, isLittle);
+  } else {
+    const bits = smallFloatBits(value, 5, 10);
+    assertFinite(info, value, (bits & 0x7fff) === 0x7c00 ? Infinity : 0);
+    view.setUint16(0, bits, isLittle);
+  }
+}
+
+/** A number must not become an infinity on its way. */
+function assertFinite(info: DTypeInfo, value: number, stored: number): void {
+  if (!Number.isFinite(value) || Number.isFinite(stored)) return;
+  throw new ArgumentRangeError('value', `value ${value} is too large for ${show(info.name)}`);
 }
 
 function integerOf(info: DTypeInfo, value: number | bigint): bigint {

@@ -71,8 +71,15 @@ function locateText(text: string): Location {
 }
 
 function locateBytes(bytes: Uint8Array): Location {
-  // Copied first: the caller's memory may be shared or change.
-  const copy = Buffer.from(Uint8Array.from(bytes));
+  // Copied first: the caller's memory may be shared or change. By its memory, whatever its class says.
+  let copy: Buffer;
+  try {
+    copy = Buffer.from(new Uint8Array(bytes).buffer);
+  } catch (cause) {
+    throw new ArgumentTypeError('path', 'path is bytes whose memory was transferred away', {
+      cause,
+    });
+  }
   let text: string;
   try {
     text = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(copy);

@@ -23,7 +23,8 @@ export interface Packed {
   readonly dims: Uint32Array | Float64Array;
 }
 
-type State = 'ready' | 'filling' | 'disposed';
+/** `leaving`: disposed of while a gather fills it. */
+type State = 'ready' | 'filling' | 'leaving' | 'disposed';
 
 export class RaggedBatchView<D extends DType> implements RaggedBatch<D> {
   readonly dtype: D;
@@ -90,6 +91,7 @@ export class RaggedBatchView<D extends DType> implements RaggedBatch<D> {
 
   pad(options: PadOptions): { data: NdArray<D>; mask: NdArray<'bool'> } {
     this.assertReady();
+    for (let index = 0; index < this.length; index += 1) this.assertRecord(index);
     const { shape, items, mask } = padRecords(this, options);
     return {
       data: { dtype: this.dtype, shape, data: items as DataOf<D> },
@@ -114,7 +116,7 @@ export class RaggedBatchView<D extends DType> implements RaggedBatch<D> {
 
   [Symbol.dispose](): void {
     if (this.#state === 'ready') give(this.#values.buffer);
-    this.#state = 'disposed';
+    this.#state = this.#state === 'filling' || this.#state === 'leaving' ? 'leaving' : 'disposed';
   }
 
   /** Throws CLOSED where there is nothing to see: disposed, being filled, or detached by the caller. */
@@ -128,9 +130,34 @@ export class RaggedBatchView<D extends DType> implements RaggedBatch<D> {
     throw new LoaderxError('CLOSED', `the batch ${why}`);
   }
 
+  /** `offsets` and `dims` are the caller's to read; whoever has written to them is told. */
+  assertRecord(index: number): void {
+    this.#assertBounds(index);
+    let elements = this.info.itemElements;
+    for (let axis = 0; axis < this.ndim; axis += 1) {
+      elements *= this.#dims[index * this.ndim + axis] ?? 0;
+    }
+    const start = this.#offsets[index] ?? 0;
+    if (elements === (this.#offsets[index + 1] ?? 0) - start && elements > 0) return;
+    throw new ArgumentRangeError(
+      'dims',
+      `the dimensions of record ${index} of the batch are not those of its items: dims or offsets were written to`,
+    );
+  }
+
+  #assertBounds(index: number): void {
+    const start = this.#offsets[index] ?? 0;
+    const end = this.#offsets[index + 1] ?? 0;
+    if (start <= end && end <= this.#values.length) return;
+    throw new ArgumentRangeError(
+      'offsets',
+      `record ${index} of the batch lies from ${start} to ${end} of ${this.#values.length}: offsets were written to`,
+    );
+  }
+
   /** Takes the batch's memory for a gather that fills it. Its views become empty. */
   beginFill(): ArrayBuffer | undefined {
-    if (this.#state === 'filling') {
+    if (this.#state === 'filling' || this.#state === 'leaving') {
       throw new LoaderxError('BUSY', 'out is being filled by another gather');
     }
     const isDisposed = this.#state === 'disposed';
@@ -141,7 +168,7 @@ export class RaggedBatchView<D extends DType> implements RaggedBatch<D> {
 
   /** Ends a fill. Without `packed` it failed, and the batch is disposed. */
   endFill(packed: Packed | undefined): void {
-    const wasDisposed = this.#state === 'disposed';
+    const wasDisposed = this.#state === 'leaving';
     this.#state = packed === undefined || wasDisposed ? 'disposed' : 'ready';
     if (packed === undefined) return;
     if (wasDisposed) {
@@ -154,6 +181,7 @@ export class RaggedBatchView<D extends DType> implements RaggedBatch<D> {
   }
 
   #view(index: number): NdArray<D> {
+    this.#assertBounds(index);
     const { constructorOf } = this.info;
     const start = this.#offsets[index] ?? 0;
     const end = this.#offsets[index + 1] ?? start;

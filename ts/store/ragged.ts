@@ -466,6 +466,7 @@ function* rawRecords(batch: RaggedBatchView<DType>): Generator<RawRecord, void, 
   const whole = values.byteLength;
   for (let index = 0; index < length; index += 1) {
     if (values.byteLength !== whole) throw batchGone();
+    batch.assertRecord(index);
     const items = values.subarray(offsets[index] ?? 0, offsets[index + 1] ?? 0);
     yield { dims, dimsAt: index * ndim, items };
   }

@@ -3,8 +3,9 @@
  */
 import type { DType, DTypeInfo } from '../dtype.js';
 import { ArgumentRangeError, ArgumentTypeError, LoaderxError, show } from '../errors.js';
-import { cancellable, signalOf } from '../native/cancel.js';
+import { cancellable } from '../native/cancel.js';
 import type { Dialect } from '../schema.js';
+import { signalOf } from '../signal.js';
 import type { Codec, GatherInto, GatherNew, GatherOptions } from './capability.js';
 import type { OpenedStore } from './container.js';
 import { knownFields } from './fields.js';
@@ -18,12 +19,15 @@ import {
   rangeArray,
   sliceRange,
 } from './ids.js';
+import { type BoundedReader, batchBytesMaxOf } from './sizes.js';
 import { type StreamSource, streamOf } from './stream.js';
 
 /** A native gather that `cancel` can end. */
 export type CancelWord = Uint32Array | undefined;
 
-export abstract class StoreReader<D extends DType, Batch extends Disposable, One, Out> {
+export abstract class StoreReader<D extends DType, Batch extends Disposable, One, Out>
+  implements BoundedReader
+{
   readonly path: string;
   readonly dtype: D;
   /** Records in the container. */
@@ -143,6 +147,10 @@ export abstract class StoreReader<D extends DType, Batch extends Disposable, One
     return this.handle.close();
   }
 
+  get [batchBytesMaxOf](): number {
+    return this.batchBytesMax;
+  }
+
   get [streamOf](): StreamSource<Batch> {
     return {
       assertOpen: () => this.handle.assertOpen(),
@@ -204,7 +212,7 @@ export abstract class StoreReader<D extends DType, Batch extends Disposable, One
   ): Promise<Batch | Out> {
     return cancellable(
       signal,
-      `${this.path}: the gather of ${ids.length} records`,
+      { path: this.path, what: `the gather of ${ids.length} records` },
       (cancel) => this.gatherList(ids, out, cancel),
       (batch) => {
         if (out === undefined) (batch as Batch)[Symbol.dispose]();

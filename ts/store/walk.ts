@@ -4,9 +4,10 @@
  */
 import { dtypeOf } from '../dtype.js';
 import { recordBytesOf } from '../schema.js';
+import { onAbort } from '../signal.js';
 import type { DenseBatch, DenseReader, RaggedBatch, RaggedReader } from './capability.js';
 import { type IdRange, rangeArray } from './ids.js';
-import { payloadBytesOf, type SizedReader } from './sizes.js';
+import { type BoundedReader, batchBytesMaxOf, payloadBytesOf, type SizedReader } from './sizes.js';
 
 /** Items of about this many bytes are held at one time; a record that is larger, alone. */
 export const pieceBytes = 8 * 2 ** 20;
@@ -21,9 +22,10 @@ export function rangesOf(
   reader: DenseReader | RaggedReader,
   bytes: number = pieceBytes,
 ): Iterable<IdRange> {
-  if (reader.kind === 'dense') return denseRanges(reader, bytes);
+  const most = boundOf(reader, bytes);
+  if (reader.kind === 'dense') return denseRanges(reader, most);
   // Every ragged reader of this package has that door.
-  return raggedRanges(reader.length, reader as RaggedReader & SizedReader, bytes);
+  return raggedRanges(reader.length, reader as RaggedReader & SizedReader, most);
 }
 
 function* denseRanges(reader: DenseReader, bytes: number): Generator<IdRange, void, undefined> {
@@ -60,6 +62,41 @@ function* raggedRanges(
   if (count > 0) yield { first, step: 1, count };
 }
 
+/** Parts of `ids` one after the other, each of at most about `bytes` of items. Ids are below `length`. */
+export function* idPieces(
+  reader: DenseReader | RaggedReader,
+  ids: BigUint64Array,
+  bytes: number = pieceBytes,
+): Generator<BigUint64Array, void, undefined> {
+  const most = boundOf(reader, bytes);
+  let first = 0;
+  let heldBytes = 0;
+  for (let from = 0; from < ids.length; from += lookupRecords) {
+    const some = ids.subarray(from, from + lookupRecords);
+    for (const [index, recordBytes] of sizesOf(reader, some).entries()) {
+      const at = from + index;
+      if (at > first && heldBytes + recordBytes > most) {
+        yield ids.subarray(first, at);
+        first = at;
+        heldBytes = 0;
+      }
+      heldBytes += recordBytes;
+    }
+  }
+  if (first < ids.length) yield ids.subarray(first);
+}
+
+function sizesOf(reader: DenseReader | RaggedReader, ids: BigUint64Array): readonly number[] {
+  if (reader.kind === 'ragged') return (reader as RaggedReader & SizedReader)[payloadBytesOf](ids);
+  const recordBytes = recordBytesOf(dtypeOf(reader.dtype), reader.itemShape);
+  return new Array<number>(ids.length).fill(recordBytes);
+}
+
+/** The reader's own bound on a batch holds here too: what is read in pieces is never refused for it. */
+function boundOf(reader: DenseReader | RaggedReader, bytes: number): number {
+  return Math.min(bytes, (reader as Partial<BoundedReader>)[batchBytesMaxOf] ?? bytes);
+}
+
 /** A range of records and what they are. Whoever gets it disposes the batch. */
 export interface Piece {
   readonly first: number;
@@ -78,9 +115,8 @@ export async function* walk(
   bytes: number = pieceBytes,
 ): AsyncGenerator<Piece, void, undefined> {
   const stop = new AbortController();
-  const onAbort = (): void => stop.abort(signal?.reason);
-  if (signal?.aborted === true) onAbort();
-  signal?.addEventListener('abort', onAbort, { once: true });
+  const forget = signal === undefined ? ignore : onAbort(signal, () => stop.abort(signal.reason));
+  if (signal?.aborted === true) stop.abort(signal.reason);
   const ranges = rangesOf(reader, bytes)[Symbol.iterator]();
   const next = (): Promise<Piece> | undefined => {
     const step = ranges.next();
@@ -100,7 +136,7 @@ export async function* walk(
       yield piece;
     }
   } finally {
-    signal?.removeEventListener('abort', onAbort);
+    forget();
     stop.abort();
     await ahead?.then(({ batch }) => batch[Symbol.dispose](), ignore);
   }

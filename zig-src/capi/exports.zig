@@ -21,7 +21,7 @@ const Sampler = sampler_module.Sampler;
 
 const gpa = std.heap.c_allocator;
 
-pub const abi_version = 2;
+pub const abi_version = 3;
 pub const no_record = std.math.maxInt(u64);
 pub const no_shard = std.math.maxInt(u32);
 

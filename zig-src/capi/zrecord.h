@@ -19,7 +19,7 @@
 extern "C" {
 #endif
 
-#define ZR_ABI_VERSION 2u
+#define ZR_ABI_VERSION 3u
 #define ZR_NO_RECORD UINT64_MAX
 #define ZR_NO_SHARD UINT32_MAX
 

@@ -1,0 +1,424 @@
+/**
+ * From datasets to containers.
+ *
+ * ```text
+ * for each split, in order
+ *   batches ─▶ rows checked ─▶ pending, up to 32,768 rows or 32 MiB ─▶ all columns append at once
+ *                              while the lanes write these, the next batches are read
+ * ```
+ *
+ * So about 64 MiB of decoded numbers lie in memory, half of them pending and half being written, and one
+ * batch of the source. All of it happens in a hidden sibling of the target ({@link Staging}), which is
+ * renamed when the last container is closed: the target is complete or not there.
+ */
+import path from 'node:path';
+import { ArgumentTypeError, LoaderxError, show } from '../errors.js';
+import { signalOf } from '../signal.js';
+import type { CodecOptions } from '../store/capability.js';
+import { type Fields, knownFields } from '../store/fields.js';
+import { locate } from '../store/path.js';
+import { type ColumnOptions, type ColumnWriter, createColumn, unequalCounts } from './column.js';
+import type { Dataset, DatasetSplits, RowBatch } from './dataset.js';
+import type { ImageLimits } from './images.js';
+import { type Layout, layoutOf, type StringRule } from './layout.js';
+import { assertNames, type NameRule } from './names.js';
+import { bytesOf, type CheckedRows, checkedRows, sliceRows } from './rows.js';
+import { asIo, Staging } from './staging.js';
+
+/** How far a conversion has come. */
+export interface ConvertProgress {
+  /** Rows that were read so far, over all splits. */
+  readonly recordsDone: number;
+  /** Rows in all, as far as it is known; never less than `recordsDone`. */
+  readonly recordsTotal: number;
+  /** Bytes of decoded numbers, texts and encoded pictures so far. */
+  readonly bytesDone: number;
+  /** The split that is converted; `undefined` where there are none. */
+  readonly split: string | undefined;
+}
+
+/** How a dataset is converted. */
+export type ConvertOptions = CodecOptions & {
+  /** Data files of each container, 1 .. 255; 4 unless given. */
+  readonly dataShards?: number | undefined;
+  /** Also give each container an integrity file. */
+  readonly integrity?: boolean | undefined;
+  /** The columns that are wanted, in this order; all, unless given. */
+  readonly columns?: readonly string[] | undefined;
+  /** The splits that are wanted, in this order; all, unless given. */
+  readonly splits?: readonly string[] | undefined;
+  /**
+   * `'utf8'`: a column of strings becomes ragged records of uint8, the bytes of each. Unless given, such a
+   * column is refused, as by Python's converter.
+   */
+  readonly strings?: StringRule | undefined;
+  /**
+   * `'any'`: names of splits and columns that only this system may take, such as `con` or two that differ by
+   * case. Unless given, names are held to the rules of all systems.
+   */
+  readonly names?: NameRule | undefined;
+  /** What a picture may be at most. */
+  readonly limits?: ImageLimits | undefined;
+  /** Called after every batch, on the event loop. What it throws ends the conversion. */
+  readonly onProgress?: ((progress: ConvertProgress) => void) | undefined;
+  /** Ends the conversion: it rejects with ABORTED, and nothing stays behind. */
+  readonly signal?: AbortSignal | undefined;
+};
+
+/** One container of a conversion. */
+export interface ConvertedColumn {
+  readonly split: string | undefined;
+  readonly column: string;
+  readonly rowCount: number;
+}
+
+/** What a conversion made. */
+export interface Converted {
+  readonly path: string;
+  readonly columns: readonly ConvertedColumn[];
+}
+
+const optionFields = [
+  ...['codec', 'dictBytes', 'dataShards', 'integrity', 'columns', 'splits', 'strings', 'names'],
+  ...['limits', 'onProgress', 'signal'],
+];
+
+/**
+ * Converts a dataset to containers below `path`: each column of each split becomes `path/split/column`; those
+ * of one {@link Dataset} without splits `path/column`.
+ *
+ * Numbers and fixed shapes become dense containers, variable lists ragged ones, class labels int64, pictures
+ * uint8, uint16 or bool arrays; every value as it is. The root appears complete, by one rename, or not at all.
+ *
+ * @param dataset of {@link huggingface}, {@link parquetFolder}, or made by hand
+ * @returns the root's path
+ * @throws TypeError, RangeError for options that cannot be; LoaderxError EXISTS when anything is at the path,
+ *   LOCKED when another conversion builds it; UNSUPPORTED for a column that no container holds (`field`);
+ *   SOURCE for a null, an empty list, a value that does not fit, a name that is no folder's (`field`,
+ *   `record`); MALFORMED, TOO_LARGE, IO, ABORTED; nothing stays behind
+ */
+export async function convert(
+  dataset: Dataset | DatasetSplits,
+  path: string | URL,
+  options: ConvertOptions,
+): Promise<string> {
+  return (await conversion(dataset, path, options)).path;
+}
+
+/** As {@link convert}; tells what was made. */
+export async function conversion(
+  dataset: Dataset | DatasetSplits,
+  target: string | URL,
+  options: ConvertOptions,
+): Promise<Converted> {
+  const fields = knownFields(options, optionFields);
+  const settings = settingsOf(fields, options);
+  const { shown, native } = locate(target);
+  if (typeof native !== 'string') {
+    throw new ArgumentTypeError('path', 'path must be text that is UTF-8');
+  }
+  const plans = plansOf(dataset, settings);
+  const { signal } = settings;
+  if (isAborted(signal)) throw abortedError(shown, signal);
+  const staging = Staging.begin(native);
+  try {
+    const columns: ConvertedColumn[] = [];
+    const meter = new Meter(plans, settings.onProgress);
+    for (const plan of plans) columns.push(...(await convertSplit(plan, staging, settings, meter)));
+    if (isAborted(signal)) throw abortedError(shown, signal);
+    await staging.publish();
+    return { path: shown, columns };
+  } catch (error) {
+    await staging.discard();
+    if (isAborted(signal)) throw abortedError(shown, signal);
+    throw asIo(shown, 'writing it', error);
+  }
+}
+
+/** A call, since it may change between two looks. */
+function isAborted(signal: AbortSignal | undefined): boolean {
+  return signal?.aborted === true;
+}
+
+function abortedError(shown: string, signal: AbortSignal | undefined): LoaderxError {
+  const cause: unknown = signal?.reason;
+  return new LoaderxError('ABORTED', `${shown}: given up`, { path: shown }, { cause });
+}
+
+// ---- what is to be done ----
+
+interface Settings {
+  readonly column: ColumnOptions;
+  readonly columns: readonly string[] | undefined;
+  readonly splits: readonly string[] | undefined;
+  readonly strings: StringRule;
+  readonly names: NameRule;
+  readonly onProgress: ((progress: ConvertProgress) => void) | undefined;
+  readonly signal: AbortSignal | undefined;
+}
+
+function settingsOf(fields: Fields, options: ConvertOptions): Settings {
+  const { onProgress } = fields;
+  if (onProgress !== undefined && typeof onProgress !== 'function') {
+    throw new ArgumentTypeError(
+      'onProgress',
+      `onProgress must be a function, got ${show(onProgress)}`,
+    );
+  }
+  const { integrity = false } = fields;
+  if (typeof integrity !== 'boolean') {
+    throw new ArgumentTypeError('integrity', `integrity must be a boolean, got ${show(integrity)}`);
+  }
+  const signal = signalOf(fields.signal);
+  const { codec, dictBytes, dataShards } = fields;
+  // `create` judges these, before any row is read.
+  const create = {
+    codec,
+    ...(dictBytes === undefined ? {} : { dictBytes }),
+    ...(dataShards === undefined ? {} : { dataShards }),
+  } as CodecOptions;
+  return {
+    column: { create, integrity, imageLimits: options.limits, signal },
+    columns: namesOf(fields.columns, 'columns'),
+    splits: namesOf(fields.splits, 'splits'),
+    strings: choiceOf(fields.strings, 'strings', ['refuse', 'utf8']),
+    names: choiceOf(fields.names, 'names', ['portable', 'any']),
+    onProgress: onProgress as Settings['onProgress'],
+    signal,
+  };
+}
+
+function choiceOf<T extends string>(value: unknown, field: string, choices: readonly [T, T]): T {
+  if (value === undefined) return choices[0];
+  const found = choices.find((choice) => choice === value);
+  if (found !== undefined) return found;
+  throw new ArgumentTypeError(
+    field,
+    `${field} must be '${choices.join("' or '")}', got ${show(value)}`,
+  );
+}
+
+function namesOf(value: unknown, field: string): readonly string[] | undefined {
+  if (value === undefined) return undefined;
+  if (!Array.isArray(value) || !value.every((name) => typeof name === 'string')) {
+    throw new ArgumentTypeError(field, `${field} must be a list of names, got ${show(value)}`);
+  }
+  if (value.length === 0) throw new ArgumentTypeError(field, `${field} is empty`);
+  if (new Set(value).size !== value.length) {
+    throw new ArgumentTypeError(field, `${field} has a name twice: ${show(value)}`);
+  }
+  return [...value];
+}
+
+/** One dataset, and where its columns go. */
+interface Plan {
+  readonly split: string | undefined;
+  readonly dataset: Dataset;
+  readonly layouts: ReadonlyMap<string, Layout>;
+}
+
+/** Everything that can be known before a row is read. */
+function plansOf(dataset: Dataset | DatasetSplits, settings: Settings): Plan[] {
+  if (typeof dataset !== 'object' || dataset === null) {
+    throw new ArgumentTypeError('dataset', `dataset must be a Dataset, got ${show(dataset)}`);
+  }
+  if ('splits' in dataset) {
+    const { splits } = dataset;
+    if (!(splits instanceof Map)) {
+      throw new ArgumentTypeError('dataset', `dataset.splits must be a Map, got ${show(splits)}`);
+    }
+    assertNames('split', splits.keys(), settings.names);
+    if (splits.size === 0) throw new LoaderxError('SOURCE', 'the dataset has no splits');
+    const wanted = chosen('split', splits, settings.splits);
+    return [...wanted].map(([split, each]) => planOf(split, each, settings));
+  }
+  if (settings.splits !== undefined) {
+    throw new ArgumentTypeError('splits', 'splits are named, and the dataset has none');
+  }
+  return [planOf(undefined, dataset, settings)];
+}
+
+function planOf(split: string | undefined, dataset: Dataset, settings: Settings): Plan {
+  const features: unknown = dataset?.features;
+  if (!(features instanceof Map) || typeof dataset.batches !== 'function') {
+    throw new ArgumentTypeError(
+      'dataset',
+      `dataset must have features, a Map, and batches(), got ${show(dataset)}`,
+    );
+  }
+  const wanted = chosen('column', dataset.features, settings.columns);
+  assertNames('column', wanted.keys(), settings.names);
+  if (wanted.size === 0) {
+    throw new LoaderxError('SOURCE', `${inSplit(split)} has no columns`);
+  }
+  const layouts = new Map<string, Layout>();
+  for (const [column, feature] of wanted) {
+    layouts.set(column, layoutOf(column, feature, settings.strings));
+  }
+  return { split, dataset, layouts };
+}
+
+function chosen<T>(
+  kind: 'split' | 'column',
+  all: ReadonlyMap<string, T>,
+  names: readonly string[] | undefined,
+): ReadonlyMap<string, T> {
+  if (names === undefined) return all;
+  const found = new Map<string, T>();
+  for (const name of names) {
+    const value = all.get(name);
+    if (value === undefined) {
+      throw new LoaderxError(
+        'SOURCE',
+        `there is no ${kind} ${show(name)}; there are ${[...all.keys()].map(show).join(', ')}`,
+        { field: name },
+      );
+    }
+    found.set(name, value);
+  }
+  return found;
+}
+
+function inSplit(split: string | undefined): string {
+  return split === undefined ? 'the dataset' : `split ${show(split)}`;
+}
+
+// ---- doing it ----
+
+const flushRows = 32_768;
+const flushBytes = 32 * 1024 * 1024;
+
+/** Tells how far it is. */
+class Meter {
+  readonly #tell: ((progress: ConvertProgress) => void) | undefined;
+  readonly #total: number;
+  #rows = 0;
+  #bytes = 0;
+
+  constructor(plans: readonly Plan[], tell: ((progress: ConvertProgress) => void) | undefined) {
+    this.#tell = tell;
+    this.#total = plans.reduce((sum, { dataset }) => sum + (dataset.rowCount ?? 0), 0);
+  }
+
+  add(split: string | undefined, rows: number, bytes: number): void {
+    this.#rows += rows;
+    this.#bytes += bytes;
+    this.#tell?.({
+      recordsDone: this.#rows,
+      recordsTotal: Math.max(this.#total, this.#rows),
+      bytesDone: this.#bytes,
+      split,
+    });
+  }
+}
+
+async function convertSplit(
+  { split, dataset, layouts }: Plan,
+  staging: Staging,
+  settings: Settings,
+  meter: Meter,
+): Promise<ConvertedColumn[]> {
+  const { signal } = settings;
+  const folder = split === undefined ? staging.root : path.join(staging.root, split);
+  const columns: Pending[] = [];
+  let writing: Promise<void> | undefined;
+  try {
+    for (const [column, layout] of layouts) {
+      const writer = await createColumn(column, path.join(folder, column), layout, settings.column);
+      columns.push({ column, layout, writer, pieces: [] });
+    }
+    let rowCount = 0;
+    let pendingRows = 0;
+    let pendingBytes = 0;
+
+    const flush = async (): Promise<void> => {
+      const firstRow = rowCount - pendingRows;
+      pendingRows = 0;
+      pendingBytes = 0;
+      await writing;
+      const work = columns.map((each) => each.writer.write(each.pieces.splice(0), firstRow));
+      writing = allOf(work);
+      // It may fail while the next batches are read; the next flush tells.
+      writing.catch(ignore);
+    };
+
+    const request = {
+      columns: [...layouts.keys()],
+      ...(signal === undefined ? {} : { signal }),
+    };
+    for await (const batch of dataset.batches(request)) {
+      signal?.throwIfAborted();
+      const count = rowsOf(batch, rowCount);
+      const checked = columns.map(({ column, layout }) => {
+        const values = batch.columns.get(column);
+        const place = { column, firstRow: rowCount };
+        if (values === undefined) {
+          throw new LoaderxError(
+            'SOURCE',
+            `the batch from row ${rowCount} on has no column ${show(column)}`,
+            { field: column },
+          );
+        }
+        return checkedRows(layout, values, count, place);
+      });
+      let bytes = 0;
+      let at = 0;
+      while (at < count) {
+        const taken = Math.min(count - at, flushRows - pendingRows);
+        for (const [index, each] of columns.entries()) {
+          const piece = sliceRows(checked[index] as CheckedRows, at, at + taken);
+          each.pieces.push(piece);
+          const pieceBytes = bytesOf(piece);
+          pendingBytes += pieceBytes;
+          bytes += pieceBytes;
+        }
+        at += taken;
+        pendingRows += taken;
+        rowCount += taken;
+        if (pendingRows === flushRows || pendingBytes >= flushBytes) await flush();
+      }
+      meter.add(split, count, bytes);
+    }
+    if (rowCount === 0) throw new LoaderxError('SOURCE', `${inSplit(split)} has no rows`);
+    if (pendingRows > 0) await flush();
+    await writing;
+    await allOf(columns.map(({ writer }) => writer.close()));
+    return columns.map(({ column, writer }) => {
+      if (writer.rowCount !== rowCount) {
+        throw unequalCounts(split ?? '', column, writer.rowCount, rowCount);
+      }
+      return { split, column, rowCount };
+    });
+  } catch (error) {
+    await Promise.allSettled([writing, ...columns.map(({ writer }) => writer.abort())]);
+    throw error;
+  }
+}
+
+interface Pending {
+  readonly column: string;
+  readonly layout: Layout;
+  readonly writer: ColumnWriter;
+  /** Rows that wait to be written. */
+  readonly pieces: CheckedRows[];
+}
+
+function rowsOf(batch: RowBatch, firstRow: number): number {
+  const { rowCount, columns } = batch ?? {};
+  if (!Number.isSafeInteger(rowCount) || rowCount < 0 || !(columns instanceof Map)) {
+    throw new LoaderxError(
+      'SOURCE',
+      `the batch from row ${firstRow} on must be {rowCount, columns: Map}, got ${show(batch)}`,
+    );
+  }
+  return rowCount;
+}
+
+/** As Promise.all, but nothing runs any more when it rejects. */
+async function allOf(promises: readonly Promise<void>[]): Promise<void> {
+  for (const result of await Promise.allSettled(promises)) {
+    if (result.status === 'rejected') throw result.reason;
+  }
+}
+
+function ignore(): void {}

@@ -1,0 +1,131 @@
+/**
+ * What is converted: named columns, and batches of their rows.
+ *
+ * The converter knows nothing else of where rows come from: Parquet files of a hub repository, of a local
+ * folder, or anything a caller makes these types of. Rows travel column by column, numbers in typed arrays
+ * and list boundaries in offsets, so that no value is an object of its own:
+ *
+ * ```text
+ * rows of a list<list<int32>> column   [[1, 2], [3]]   [[4]]
+ *   offsets[0]  rows → inner lists     0               2     3
+ *   offsets[1]  inner lists → items    0       2    3        4
+ *   values                             1 2     3    4
+ * ```
+ */
+import type { Data } from '../dtype.js';
+import type { NdArray } from '../ndarray.js';
+
+/** What a column is declared to hold. */
+export type Feature =
+  /** One value a row. `dtype` is a name of `datasets`: `int64`, `float16`, `bool`, `string`, `binary`, `timestamp[ns]`. */
+  | { readonly kind: 'value'; readonly dtype: string }
+  /** An integer that stands for a name; stored as int64, whatever the names are. */
+  | { readonly kind: 'class-label'; readonly names?: readonly string[] }
+  /** An encoded picture (PNG, JPEG, …), stored decoded. */
+  | { readonly kind: 'image'; readonly mode?: string }
+  /** A list; of exactly `length` items where that is given. */
+  | { readonly kind: 'list'; readonly item: Feature; readonly length?: number }
+  /** An array of numbers. A size that is null differs from row to row. */
+  | {
+      readonly kind: 'array';
+      readonly shape: readonly (number | null)[];
+      readonly dtype: string;
+    }
+  | { readonly kind: 'struct'; readonly fields: ReadonlyMap<string, Feature> }
+  /** What no container holds; `name` is what messages call it. */
+  | { readonly kind: 'unsupported'; readonly name: string };
+
+/** Columns by name, in their order. */
+export type Features = ReadonlyMap<string, Feature>;
+
+/** Numbers of all rows back to back: typed arrays as in {@link DataOf} (bool in Uint8Array, float16 in Uint16Array as bits, 64-bit integers in BigInt64Array). */
+export interface NumberColumn {
+  readonly values: Data;
+  /**
+   * One entry for each level of lists, outermost first: n + 1 positions, of which the first is 0, each
+   * not below the one before. May be left out where the feature's shape is fixed.
+   */
+  readonly offsets?: readonly Uint32Array[];
+}
+
+/** Bytes of each value: of a string in UTF-8, of an encoded picture. `null` fails, naming column and row. */
+export interface BytesColumn {
+  readonly bytes: readonly (Uint8Array | null)[];
+  /** Of lists, as for numbers. */
+  readonly offsets?: readonly Uint32Array[];
+}
+
+/** One array for each row: the comfortable form for datasets made by hand. */
+export interface ArrayColumn {
+  readonly arrays: readonly NdArray[];
+}
+
+/** The rows of one column in one batch. */
+export type ColumnValues = NumberColumn | BytesColumn | ArrayColumn;
+
+/** A bounded run of rows: every column of the dataset, each with `rowCount` rows. */
+export interface RowBatch {
+  readonly rowCount: number;
+  readonly columns: ReadonlyMap<string, ColumnValues>;
+}
+
+/** What {@link Dataset.batches} is asked for. */
+export interface BatchOptions {
+  /** The columns that are wanted; all, unless given. */
+  readonly columns?: readonly string[];
+  /** Ends the reading. */
+  readonly signal?: AbortSignal;
+}
+
+/** Rows with named columns. */
+export interface Dataset {
+  readonly features: Features;
+  /**
+   * All rows from the first on, in order; each call begins anew. A batch is asked for when the one before
+   * is written, so what lies in memory is about one batch: some 10 MiB or 32,768 rows are a good size.
+   */
+  batches(options?: BatchOptions): AsyncIterable<RowBatch>;
+  /** How many rows there are, where it is known before they are read: for progress only. */
+  readonly rowCount?: number;
+}
+
+/** A local file of a split: where it is, and what messages call it. */
+export interface FileName {
+  readonly path: string;
+  readonly name: string;
+}
+
+/** Where splits come from. */
+export interface DatasetSource {
+  /** The repository, or the folder. */
+  readonly name: string;
+  /** What was asked for, and the immutable commit it stood for. */
+  readonly revision?: string;
+  readonly commit?: string;
+  /** The commit of the hub's own Parquet copy, where rows come from there. */
+  readonly parquetCommit?: string;
+  readonly config?: string;
+}
+
+/** Datasets by the name of their split, in their order. */
+export interface DatasetSplits {
+  readonly splits: ReadonlyMap<string, Dataset>;
+  readonly source?: DatasetSource;
+}
+
+/**
+ * The container of one column of encoded pictures while it is built (images.ts): dense as long as all are
+ * of one size, ragged from the first other size on.
+ */
+export interface ImageColumn {
+  /**
+   * Decodes and writes the next rows.
+   *
+   * @param firstRow the first one's number in the split: errors name column and row
+   */
+  append(images: readonly (Uint8Array | null)[], firstRow: number): Promise<void>;
+  /** Publishes the container. */
+  close(): Promise<void>;
+  /** Leaves nothing; may be called at any time, and twice. */
+  abort(): Promise<void>;
+}

@@ -1,0 +1,180 @@
+/**
+ * Columns of encoded pictures, written decoded.
+ *
+ * A column is dense for as long as all of its pictures have one size. At the first other size what is
+ * written goes, piece by piece, into a ragged container, and the rest follows it there. So the whole column
+ * settles what it becomes, and no more than some batches are in memory.
+ */
+import { LoaderxError, show } from '../errors.js';
+import type { CreateOptions } from '../store/capability.js';
+import type { ImageColumn } from './dataset.js';
+import {
+  decodedBytes,
+  decodePicture,
+  type ImageLimits,
+  maxPixelsOf,
+  readPicture,
+} from './images/decode.js';
+import type { Picture } from './images/pixels.js';
+import { abortedError, SettlingWriter, stacked } from './images/settling.js';
+import { inOrder } from './images/threads.js';
+
+export { type DecodeImageOptions, decodeImage, type ImageLimits } from './images/decode.js';
+
+/** How a column of pictures is written. */
+export interface ImageColumnOptions {
+  /** The column's name, for errors. */
+  readonly column: string;
+  /** Where the container will be. Its folder may hold another, short-lived one (`.dense-…`) beside it. */
+  readonly path: string;
+  readonly create: CreateOptions;
+  /** As for `close` of a writer. */
+  readonly integrity?: boolean | undefined;
+  /** The mode that the feature asks for, `Image(mode='L')`: pictures of other modes are converted. */
+  readonly mode?: string | undefined;
+  readonly limits?: ImageLimits | undefined;
+  readonly signal?: AbortSignal | undefined;
+}
+
+/** A column of pictures, or of lists of pictures. */
+export interface PictureColumn extends ImageColumn {
+  /**
+   * Decodes and writes the next rows, on all cores, in order. One call at a time.
+   *
+   * @param images encoded pictures
+   * @param firstRow the first row's number in the split
+   * @param offsets for a column of lists: row i is the pictures `offsets[i]` to `offsets[i + 1]`, stacked
+   *   along a new first axis; they must be alike
+   * @throws LoaderxError with `field` (the column) and `record` (the row): MALFORMED for a picture that is
+   *   damaged, UNSUPPORTED for a format or mode that is not read, TOO_LARGE over the limits, SOURCE for a
+   *   null, an empty list, or a picture of another rank or dtype than those before; and UNSUPPORTED where
+   *   `sharp` is needed and not installed, ABORTED, and what appending to a container throws
+   */
+  append(
+    images: readonly (Uint8Array | null)[],
+    firstRow: number,
+    offsets?: Uint32Array,
+  ): Promise<void>;
+}
+
+/**
+ * Begins a column of pictures. Its container is created with the first batch.
+ *
+ * @throws TypeError, RangeError for limits that cannot be
+ */
+export function createImageColumn(options: ImageColumnOptions): PictureColumn {
+  return new Column(options);
+}
+
+class Column implements PictureColumn {
+  readonly #options: ImageColumnOptions;
+  readonly #maxPixels: number;
+  readonly #writer: SettlingWriter;
+
+  constructor(options: ImageColumnOptions) {
+    const { column, path, create, integrity = false, limits, signal } = options;
+    this.#options = options;
+    this.#maxPixels = maxPixelsOf(limits);
+    this.#writer = new SettlingWriter({ column, path, create, integrity, signal });
+  }
+
+  async append(
+    images: readonly (Uint8Array | null)[],
+    firstRow: number,
+    offsets?: Uint32Array,
+  ): Promise<void> {
+    if (offsets === undefined) {
+      let row = firstRow;
+      for await (const picture of this.#decoded(images, (index) => firstRow + index)) {
+        await this.#writer.add(picture, row);
+        row += 1;
+      }
+      return;
+    }
+    // Pictures are begun ahead of those that are written, each in their order.
+    const aheadOf = rowsOf(offsets);
+    const rowOf = rowsOf(offsets);
+    let list: Picture[] = [];
+    let index = 0;
+    for (let at = 0; at + 1 < offsets.length; at += 1) {
+      if (offsets[at] === offsets[at + 1]) throw this.#fault(firstRow + at, 'the list is empty');
+    }
+    for await (const picture of this.#decoded(images, (each) => firstRow + aheadOf(each))) {
+      const at = rowOf(index);
+      const [first = picture] = list;
+      if (picture.dtype !== first.dtype || String(picture.shape) !== String(first.shape)) {
+        throw this.#fault(
+          firstRow + at,
+          `its pictures differ: ${first.dtype} ${show(first.shape)} and ${picture.dtype} ${show(picture.shape)}`,
+        );
+      }
+      list.push(picture);
+      index += 1;
+      if (index < (offsets[at + 1] ?? 0)) continue;
+      await this.#writer.add(stacked(list), firstRow + at);
+      list = [];
+    }
+  }
+
+  close(): Promise<void> {
+    return this.#writer.close();
+  }
+
+  abort(): Promise<void> {
+    return this.#writer.abort();
+  }
+
+  #decoded(
+    images: readonly (Uint8Array | null)[],
+    rowOf: (index: number) => number,
+  ): AsyncGenerator<Picture, void, undefined> {
+    const { mode, path, signal } = this.#options;
+    return inOrder(images, (bytes, index) => {
+      const row = rowOf(index);
+      if (signal?.aborted === true) {
+        throw abortedError(path, signal);
+      }
+      if (bytes === null)
+        throw this.#fault(row, 'there is no picture (null): fill or drop the row');
+      try {
+        const file = readPicture(bytes, this.#maxPixels);
+        const run = (): Promise<Picture> =>
+          decodePicture(file, mode).catch((error: unknown) => {
+            throw this.#placed(row, error);
+          });
+        return { bytes: decodedBytes(file), run };
+      } catch (error) {
+        throw this.#placed(row, error);
+      }
+    });
+  }
+
+  /** The same error with its column and row. */
+  #placed(row: number, error: unknown): unknown {
+    if (!(error instanceof LoaderxError)) return error;
+    const { column } = this.#options;
+    return new LoaderxError(
+      error.code,
+      `column ${show(column)}, row ${row}: ${error.message}`,
+      { field: column, record: row },
+      { cause: error.cause ?? error },
+    );
+  }
+
+  #fault(row: number, what: string): LoaderxError {
+    const { column } = this.#options;
+    return new LoaderxError('SOURCE', `column ${show(column)}, row ${row}: ${what}`, {
+      field: column,
+      record: row,
+    });
+  }
+}
+
+/** The list that a picture is of. To be asked for pictures in their order. */
+function rowsOf(offsets: Uint32Array): (picture: number) => number {
+  let row = 0;
+  return (picture) => {
+    while (picture >= (offsets[row + 1] ?? Number.POSITIVE_INFINITY)) row += 1;
+    return row;
+  };
+}

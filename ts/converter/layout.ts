@@ -1,0 +1,86 @@
+/**
+ * Which container a column becomes. The declared type alone decides, never the values: a list column whose rows
+ * happen to have one length is ragged all the same.
+ */
+import { LoaderxError, show } from '../errors.js';
+import type { Feature } from './dataset.js';
+import { featureText } from './features.js';
+import { numberBytes } from './parquet/numbers.js';
+
+/** Numbers a container takes from a dataset. */
+export type NumberType =
+  | 'bool'
+  | 'int8'
+  | 'uint8'
+  | 'int16'
+  | 'uint16'
+  | 'int32'
+  | 'uint32'
+  | 'int64'
+  | 'uint64'
+  | 'float16'
+  | 'float32'
+  | 'float64';
+
+/** The container of a column. */
+export type Layout =
+  | { readonly kind: 'dense'; readonly dtype: NumberType; readonly itemShape: readonly number[] }
+  | {
+      readonly kind: 'ragged';
+      readonly dtype: NumberType;
+      /** Of each dimension; null where records differ. */
+      readonly sizes: readonly (number | null)[];
+    }
+  /** Text as bytes of UTF-8: ragged, uint8. */
+  | { readonly kind: 'text' }
+  /** Pictures, or lists of them; the pictures decide the rest. */
+  | { readonly kind: 'image'; readonly mode: string | undefined; readonly isList: boolean };
+
+/** What becomes of columns of strings: an error, or bytes. */
+export type StringRule = 'refuse' | 'utf8';
+
+/**
+ * @throws LoaderxError UNSUPPORTED, with the column's name as `field`, for what no container holds
+ */
+export function layoutOf(column: string, feature: Feature, strings: StringRule): Layout {
+  const sizes: (number | null)[] = [];
+  let leaf = feature;
+  while (leaf.kind === 'list') {
+    sizes.push(leaf.length ?? null);
+    leaf = leaf.item;
+  }
+  if (leaf.kind === 'array') {
+    sizes.push(...leaf.shape);
+    leaf = { kind: 'value', dtype: leaf.dtype };
+  }
+  if (leaf.kind === 'image' && sizes.length <= 1 && (sizes[0] ?? null) === null) {
+    return { kind: 'image', mode: leaf.mode, isList: sizes.length === 1 };
+  }
+  if (leaf.kind === 'value' && leaf.dtype === 'string' && sizes.length === 0) {
+    if (strings === 'utf8') return { kind: 'text' };
+    throw refusal(column, feature, "; strings: 'utf8' stores their bytes, ragged");
+  }
+  const dtype = leaf.kind === 'class-label' ? 'int64' : leaf.kind === 'value' ? leaf.dtype : '';
+  if (leaf.kind === 'value' && leaf.dtype === 'null') {
+    throw new LoaderxError(
+      'SOURCE',
+      `column ${show(column)}, row 0: is null, as all of its rows are, and containers hold no nulls`,
+      { field: column, record: 0 },
+    );
+  }
+  if (!numberBytes.has(dtype)) throw refusal(column, feature, '');
+  if (sizes.some((size) => size === 0)) throw refusal(column, feature, ': its records are empty');
+  const number = dtype as NumberType;
+  const fixed = sizes.filter((size) => size !== null);
+  return fixed.length === sizes.length
+    ? { kind: 'dense', dtype: number, itemShape: fixed }
+    : { kind: 'ragged', dtype: number, sizes };
+}
+
+function refusal(column: string, feature: Feature, hint: string): LoaderxError {
+  return new LoaderxError(
+    'UNSUPPORTED',
+    `column ${show(column)} is ${featureText(feature)}, which no container holds${hint}; leave it out by naming the columns that are wanted`,
+    { field: column },
+  );
+}

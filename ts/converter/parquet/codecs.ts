@@ -1,0 +1,114 @@
+/**
+ * Compressed pages, decompressed to exactly the length that their header says: a stream that gives more
+ * or less is refused, so a page never takes more memory than was agreed to.
+ */
+import zlib from 'node:zlib';
+import { decompress as decompressZstd } from 'fzstd';
+import { type CompressionCodec, snappyUncompress } from 'hyparquet';
+
+/** Since Node 22.15. Three to five times as fast as what is done without it. */
+const nativeZstd = (zlib as { zstdDecompressSync?: typeof zlib.gunzipSync }).zstdDecompressSync;
+
+/**
+ * @param bytes of the page
+ * @returns a new array, or `input` itself where it is not compressed
+ * @throws Error where the stream is damaged, has another length or is of a codec that is not known
+ */
+export function decompressed(
+  codec: CompressionCodec,
+  input: Uint8Array,
+  bytes: number,
+): Uint8Array {
+  if (codec === 'UNCOMPRESSED') return exact(input, bytes);
+  if (bytes === 0) return new Uint8Array(0);
+  switch (codec) {
+    case 'SNAPPY': {
+      const output = Buffer.allocUnsafeSlow(bytes);
+      snappyUncompress(input, output);
+      return output;
+    }
+    case 'GZIP':
+      return exact(zlib.gunzipSync(input, { maxOutputLength: bytes }), bytes);
+    case 'BROTLI':
+      return exact(zlib.brotliDecompressSync(input, { maxOutputLength: bytes }), bytes);
+    case 'ZSTD': {
+      if (nativeZstd !== undefined) {
+        return exact(nativeZstd(input, { maxOutputLength: bytes }), bytes);
+      }
+      // It writes no further than the end of the memory that it is given.
+      return exact(decompressZstd(input, Buffer.allocUnsafeSlow(bytes)), bytes);
+    }
+    case 'LZ4_RAW':
+      return lz4Block(input, Buffer.allocUnsafeSlow(bytes), 0, bytes);
+    case 'LZ4':
+      return lz4Hadoop(input, bytes);
+    default:
+      throw new Error(`the compression ${codec} is not known here`);
+  }
+}
+
+function exact(output: Uint8Array, bytes: number): Uint8Array {
+  if (output.byteLength === bytes) return output;
+  throw new Error(`a page of ${output.byteLength} bytes, and its header says ${bytes}`);
+}
+
+/**
+ * What Parquet first called LZ4: blocks as Hadoop frames them, each behind its two lengths in big-endian
+ * order, or one bare block. Which of both is only seen by trying.
+ */
+function lz4Hadoop(input: Uint8Array, bytes: number): Uint8Array {
+  const view = new DataView(input.buffer, input.byteOffset, input.byteLength);
+  const output = Buffer.allocUnsafeSlow(bytes);
+  let from = 0;
+  let to = 0;
+  while (from + 8 <= input.byteLength) {
+    const blockBytes = view.getUint32(from);
+    const packedBytes = view.getUint32(from + 4);
+    if (blockBytes > bytes - to || packedBytes > input.byteLength - from - 8) break;
+    try {
+      lz4Block(input.subarray(from + 8, from + 8 + packedBytes), output, to, to + blockBytes);
+    } catch {
+      break;
+    }
+    from += 8 + packedBytes;
+    to += blockBytes;
+  }
+  if (from === input.byteLength && to === bytes) return output;
+  return lz4Block(input, output, 0, bytes);
+}
+
+/** Decompresses a block to the bytes `start` to `end` of `output`, which it has to fill. */
+function lz4Block(input: Uint8Array, output: Buffer, start: number, end: number): Uint8Array {
+  let from = 0;
+  let to = start;
+  const longer = (length: number): number => {
+    let sum = length;
+    if (length !== 15) return sum;
+    for (;;) {
+      const byte = input[from++] ?? fail();
+      sum += byte;
+      if (byte !== 255) return sum;
+    }
+  };
+  while (from < input.length) {
+    const token = input[from++] ?? fail();
+    const literals = longer(token >> 4);
+    if (from + literals > input.length || to + literals > end) fail();
+    output.set(input.subarray(from, from + literals), to);
+    from += literals;
+    to += literals;
+    if (from === input.length) break;
+    const distance = (input[from++] ?? fail()) | ((input[from++] ?? fail()) << 8);
+    const length = longer(token & 15) + 4;
+    if (distance === 0 || distance > to - start || to + length > end) fail();
+    if (distance >= length) output.copyWithin(to, to - distance, to - distance + length);
+    else for (let at = 0; at < length; at += 1) output[to + at] = output[to + at - distance] ?? 0;
+    to += length;
+  }
+  if (to !== end) fail();
+  return output;
+}
+
+function fail(): never {
+  throw new Error('the LZ4 block is damaged');
+}

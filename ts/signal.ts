@@ -1,0 +1,51 @@
+/**
+ * `AbortSignal`s: the checked option, and one listener for everything that waits.
+ */
+import { ArgumentTypeError, show } from './errors.js';
+
+/** The checked `signal` of an options object. */
+export function signalOf(signal: unknown): AbortSignal | undefined {
+  if (signal === undefined) return undefined;
+  const candidate = signal as Partial<AbortSignal> | null;
+  if (
+    typeof candidate === 'object' &&
+    candidate !== null &&
+    typeof candidate.aborted === 'boolean' &&
+    typeof candidate.addEventListener === 'function' &&
+    typeof candidate.removeEventListener === 'function'
+  ) {
+    return candidate as AbortSignal;
+  }
+  throw new ArgumentTypeError('signal', `signal must be an AbortSignal, got ${show(signal)}`);
+}
+
+/** What waits for a signal: one listener for all, since Node takes many on one signal for a leak. */
+interface Waiting {
+  readonly acts: Set<() => void>;
+  readonly listener: () => void;
+}
+
+const waiting = new WeakMap<AbortSignal, Waiting>();
+
+/** Calls `act` once the signal says so; what is returned takes that back. */
+export function onAbort(signal: AbortSignal, act: () => void): () => void {
+  const { acts, listener } = waiting.get(signal) ?? listenTo(signal);
+  acts.add(act);
+  return () => {
+    acts.delete(act);
+    if (acts.size > 0) return;
+    signal.removeEventListener('abort', listener);
+    waiting.delete(signal);
+  };
+}
+
+function listenTo(signal: AbortSignal): Waiting {
+  const acts = new Set<() => void>();
+  const listener = (): void => {
+    for (const act of [...acts]) act();
+  };
+  signal.addEventListener('abort', listener, { once: true });
+  const made = { acts, listener };
+  waiting.set(signal, made);
+  return made;
+}
