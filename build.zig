@@ -9,6 +9,7 @@
 //!     zig build targets      those rows as build/targets.json, for scripts/
 //!     zig build bench-limits zig-out/bin/bench-limits, what the machine can do at most: `npm run bench`
 //!     zig build allocations  zig-out/lib/liballocations.so, which watches memory: `npm run mutate`
+//!     zig build faults       zig-out/lib/libfaults.so, which makes calls to the system fail: `npm run faults`
 //!     zig build core         zig-out/lib/libzrecord.a, the core alone, checks on: `npm run sanitize`
 //!     zig build teardown     zig-out/bin/teardown, a C program over the core: `npm run sanitize`
 //!     zig build fuzz-core    zig-out/lib/libloaderx-fuzz.a, what fuzzers call: `npm run fuzz`
@@ -228,6 +229,14 @@ fn addNativeTools(b: *std.Build, sources: Sources, target: std.Build.ResolvedTar
     });
     allocations.root_module.addCSourceFile(.{ .file = b.path("test/native/allocations.c"), .flags = &.{ "-std=c11", "-Wall", "-Wextra" } });
     b.step("allocations", "A library that watches memory").dependOn(&b.addInstallArtifact(allocations, .{}).step);
+
+    const faults = b.addLibrary(.{
+        .name = "faults",
+        .linkage = .dynamic,
+        .root_module = b.createModule(.{ .target = target, .optimize = .fast, .link_libc = true, .sanitize_c = .off }),
+    });
+    faults.root_module.addCSourceFile(.{ .file = b.path("test/native/faults.c"), .flags = &.{ "-std=c11", "-Wall", "-Wextra" } });
+    b.step("faults", "A library that makes system calls and allocations fail").dependOn(&b.addInstallArtifact(faults, .{}).step);
 
     const core = checkedLibrary(b, "zrecord", b.path("zig-src/root.zig"), target, sanitizers);
     b.step("core", "The core alone, with its checks").dependOn(&b.addInstallArtifact(core, .{}).step);

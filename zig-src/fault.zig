@@ -4,6 +4,7 @@
 //! once at the place that knows most, and returns an `Error`; the C ABI copies both to `zr_error`.
 
 const std = @import("std");
+const builtin = @import("builtin");
 
 pub const Error = error{
     OutOfMemory,
@@ -77,9 +78,10 @@ pub const Fault = struct {
         return fault.fail(error.OutOfMemory, .none, "no memory for " ++ what ++ " ({d} bytes)", .{bytes});
     }
 
-    /// An error of `std.Io`, in the words of the operating system.
+    /// An error of `std.Io`, in the words of the operating system. Called before anything else is asked
+    /// of the system, since what has no name in `std.Io` is told by errno.
     pub fn failOs(fault: *Fault, err: anyerror, place: Place, comptime doing: []const u8) Error {
-        const code = osCode(err);
+        const code = if (err == error.Unexpected) errnoCode() else osCode(err);
         fault.place = place;
         fault.record = null;
         fault.os_code = code;
@@ -133,6 +135,34 @@ pub fn osCode(err: anyerror) []const u8 {
         error.Canceled => "ECANCELED",
         else => "EUNKNOWN",
     };
+}
+
+const has_errno = builtin.link_libc and builtin.os.tag != .windows;
+
+/// The name of libc's errno, in which a call that `std.Io` reports as unexpected has left its reason.
+fn errnoCode() []const u8 {
+    if (!has_errno) return osCode(error.Unexpected);
+    const code = std.c._errno().*;
+    inline for (comptime std.enums.values(std.c.E)) |known| {
+        if (known != .SUCCESS and code == @backingInt(known)) return "E" ++ @tagName(known);
+    }
+    return osCode(error.Unexpected);
+}
+
+/// Before calls that `std.Io` makes without libc, so that an older errno is not taken for theirs.
+pub fn forgetErrno() void {
+    if (has_errno) std.c._errno().* = 0;
+}
+
+test "what std.Io has no name for is named by errno" {
+    if (!has_errno) return error.SkipZigTest;
+    var fault: Fault = .{};
+    std.c._errno().* = @backingInt(std.c.E.DQUOT);
+    try std.testing.expectEqual(error.InputOutput, fault.failOs(error.Unexpected, .meta, "writing"));
+    try std.testing.expectEqualStrings("EDQUOT", fault.os_code);
+    forgetErrno();
+    try std.testing.expectEqual(error.InputOutput, fault.failOs(error.Unexpected, .meta, "writing"));
+    try std.testing.expectEqualStrings("EUNKNOWN", fault.os_code);
 }
 
 test "a message that does not fit is cut" {

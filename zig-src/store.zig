@@ -89,6 +89,8 @@ pub const Store = struct {
         folder: Io.Dir,
         sibling: []u8,
         name: []u8,
+        /// How many of the folders above the path were made for it.
+        made_parents: u32,
         failed: bool = false,
         state: enum { building, published, discarded } = .building,
         files_open: bool = true,
@@ -127,6 +129,7 @@ pub const Store = struct {
         const data = gpa.alloc(Io.File, options.data_shards) catch return fault.outOfMemory("file handles", options.data_shards * @sizeOf(Io.File));
         errdefer gpa.free(data);
 
+        const made_parents = missingFolders(io, where.parent);
         const parent = try openParent(io, where.parent, fault);
         errdefer parent.close(io);
         var prefix_buffer: [Io.Dir.max_name_bytes]u8 = undefined;
@@ -167,7 +170,7 @@ pub const Store = struct {
             },
             .schema_buffer = undefined,
             .schema_bytes = @intCast(options.schema.len),
-            .build = .{ .parent = parent, .folder = birth.folder, .sibling = birth.sibling, .name = name },
+            .build = .{ .parent = parent, .folder = birth.folder, .sibling = birth.sibling, .name = name, .made_parents = made_parents },
         };
         @memcpy(store.schema_buffer[0..options.schema.len], options.schema);
         return store;
@@ -216,14 +219,17 @@ pub const Store = struct {
         }
         const table_end = try format.tableEnd(volume.length, fault);
         volume.meta.setLength(io, table_end) catch |err| return fault.failOs(err, .meta, "cutting meta.zr to its length");
-        // The table reaches the disk before the page that vouches for it.
-        if (durable) volume.meta.sync(io) catch |err| return fault.failOs(err, .meta, "syncing meta.zr");
-        var page: [format.page_bytes]u8 = undefined;
-        format.encodePage(&page, volume.length, volume.codec, store.schema(), volume.tails[0..volume.shard_count]);
-        try volume.writeMeta(&page, 0, fault);
+        // Everything else reaches the disk before the page that vouches for it: killed between the page and
+        // the rename, the hidden folder is a whole container under another name.
         if (integrity.len > 0) try writeWhole(io, build.folder, volume_module.integrity_name, .integrity, integrity, durable, fault);
         if (durable) {
             if (volume.dict != null) try syncDict(io, build.folder, fault);
+            volume.meta.sync(io) catch |err| return fault.failOs(err, .meta, "syncing meta.zr");
+        }
+        var page: [format.page_bytes]u8 = undefined;
+        format.encodePage(&page, volume.length, volume.codec, store.schema(), volume.tails[0..volume.shard_count]);
+        try volume.writeMeta(&page, 0, fault);
+        if (durable) {
             volume.meta.sync(io) catch |err| return fault.failOs(err, .meta, "syncing meta.zr");
             syncFolder(build.folder, io) catch |err| return fault.failOs(err, .folder, "syncing the build folder");
         }
@@ -232,7 +238,7 @@ pub const Store = struct {
         build.state = .published;
         build.failed = false;
         // From here the container is at its path; a failed sync of the parent is still an error.
-        if (durable) syncFolder(build.parent, io) catch |err| return fault.failOs(err, .folder, "syncing the parent folder");
+        if (durable) try syncParents(io, build.parent, build.made_parents, fault);
     }
 
     // ---- read ----
@@ -495,11 +501,6 @@ fn makeFolder(io: Io, path: []const u8) Io.Dir.CreateDirError!void {
 fn refuseExisting(io: Io, path: []const u8, fault: *Fault) Error!void {
     _ = Io.Dir.cwd().statFile(io, path, .{ .follow_symlinks = false }) catch |err| return switch (err) {
         error.FileNotFound => {},
-        // `statFile` has no error for ENAMETOOLONG.
-        error.Unexpected => {
-            const is_long = std.fs.path.basename(path).len > Io.Dir.max_name_bytes;
-            return fault.failOs(if (is_long) error.NameTooLong else err, .folder, "looking at the path");
-        },
         else => fault.failOs(err, .folder, "looking at the path"),
     };
     return fault.fail(error.Exists, .folder, "something is at the path already; a build wants a new one", .{});
@@ -547,29 +548,41 @@ fn bornAlive(io: Io, parent: Io.Dir, sibling: []const u8, fault: *Fault) Error!?
     };
     const folder = parent.openDir(io, sibling, .{ .iterate = true, .follow_symlinks = false }) catch |err| return switch (err) {
         error.FileNotFound => null,
-        else => blk: {
+        else => {
+            const failure = fault.failOs(err, .folder, "opening the build folder");
             parent.deleteDir(io, sibling) catch {};
-            break :blk fault.failOs(err, .folder, "opening the build folder");
+            return failure;
         },
     };
+    errdefer folder.close(io);
     const meta = folder.createFile(io, volume_module.meta_name, .{ .read = true, .exclusive = true }) catch |err| {
-        folder.close(io);
-        if (err == error.FileNotFound) return null;
+        if (err == error.FileNotFound) {
+            folder.close(io);
+            return null;
+        }
+        const failure = fault.failOs(err, .meta, "creating meta.zr");
         parent.deleteDir(io, sibling) catch {};
-        return fault.failOs(err, .meta, "creating meta.zr");
+        return failure;
     };
     const locked = tryLock(io, meta, .exclusive) catch |err| {
-        discardFiles(io, parent, folder, sibling, meta, &.{});
-        folder.close(io);
-        return switch (err) {
+        const failure = switch (err) {
             // The second is what ENOLCK has become: a network file system without a lock service says that.
             error.FileLocksUnsupported, error.SystemResources => fault.fail(error.Unsupported, .meta, "this file system has no locks, which a build needs; build elsewhere and move the result", .{}),
             else => fault.failOs(err, .meta, "locking meta.zr"),
         };
+        discardFiles(io, parent, folder, sibling, meta, &.{});
+        return failure;
     };
     // Locked by a remover, or removed between its creation and our lock: then its name is gone.
-    const named = locked and if (folder.statFile(io, volume_module.meta_name, .{})) |_| true else |_| false;
-    if (named) return .{ .folder = folder, .meta = meta };
+    if (locked) {
+        if (folder.statFile(io, volume_module.meta_name, .{})) |_| {
+            return .{ .folder = folder, .meta = meta };
+        } else |err| if (err != error.FileNotFound) {
+            const failure = fault.failOs(err, .meta, "looking at meta.zr");
+            discardFiles(io, parent, folder, sibling, meta, &.{});
+            return failure;
+        }
+    }
     meta.close(io);
     folder.close(io);
     return null;
@@ -578,6 +591,7 @@ fn bornAlive(io: Io, parent: Io.Dir, sibling: []const u8, fault: *Fault) Error!?
 /// Removes what killed builds of this path left. A live one is LOCKED.
 fn removeDeadSiblings(io: Io, parent: Io.Dir, prefix: []const u8, fault: *Fault) Error!void {
     var entries = parent.iterate();
+    fault_module.forgetErrno();
     while (entries.next(io) catch |err| return fault.failOs(err, .folder, "listing the parent folder")) |entry| {
         if (!isSibling(entry.name, prefix)) continue;
         // A link of such a name is nobody's build: what it leads to is not touched.
@@ -654,11 +668,12 @@ fn renameIntoPlace(io: Io, parent: Io.Dir, sibling: []const u8, name: []const u8
                 else => fault.failOs(claim, .folder, "claiming the path"),
             };
             parent.rename(sibling, parent, name, io) catch |move| {
-                parent.deleteDir(io, name) catch {};
-                return switch (move) {
+                const failure = switch (move) {
                     error.DirNotEmpty => taken(fault),
                     else => fault.failOs(move, .folder, "moving the build to its path"),
                 };
+                parent.deleteDir(io, name) catch {};
+                return failure;
             };
         },
         else => return fault.failOs(err, .folder, "moving the build to its path"),
@@ -673,6 +688,31 @@ fn syncFolder(folder: Io.Dir, io: Io) Io.File.SyncError!void {
     if (builtin.os.tag == .windows) return; // There is no such operation, nor a need: NTFS journals names.
     const as_file: Io.File = .{ .handle = folder.handle, .flags = .{ .nonblocking = false } };
     return as_file.sync(io);
+}
+
+/// The parent, for the container's name, and each folder above it that holds the name of a new one.
+fn syncParents(io: Io, parent: Io.Dir, made_parents: u32, fault: *Fault) Error!void {
+    syncFolder(parent, io) catch |err| return fault.failOs(err, .folder, "syncing the parent folder");
+    if (builtin.os.tag == .windows) return;
+    var folder = parent;
+    defer if (folder.handle != parent.handle) folder.close(io);
+    for (0..made_parents) |_| {
+        const above = folder.openDir(io, "..", .{ .iterate = true }) catch |err| return fault.failOs(err, .folder, "opening a folder above it");
+        if (folder.handle != parent.handle) folder.close(io);
+        folder = above;
+        syncFolder(folder, io) catch |err| return fault.failOs(err, .folder, "syncing a folder above it");
+    }
+}
+
+/// How many folders of a path are not there yet. Where one cannot be looked at, those below it.
+fn missingFolders(io: Io, path: []const u8) u32 {
+    var count: u32 = 0;
+    var at = path;
+    while (at.len > 0) : (count += 1) {
+        if (Io.Dir.cwd().statFile(io, at, .{})) |_| break else |err| if (err != error.FileNotFound) break;
+        at = std.fs.path.dirname(at) orelse return count + 1;
+    }
+    return count;
 }
 
 fn syncDict(io: Io, folder: Io.Dir, fault: *Fault) Error!void {
@@ -725,6 +765,7 @@ fn lockShared(io: Io, meta: Io.File, fault: *Fault) Error!void {
 /// A stray data file means that page and folder do not belong together.
 fn refuseStrayData(io: Io, folder: Io.Dir, shard_count: u32, fault: *Fault) Error!void {
     var entries = folder.iterate();
+    fault_module.forgetErrno();
     while (entries.next(io) catch |err| return fault.failOs(err, .folder, "listing the folder")) |entry| {
         if (!std.mem.startsWith(u8, entry.name, volume_module.data_prefix)) continue;
         if (isDataName(entry.name, shard_count)) continue;
@@ -766,8 +807,9 @@ fn readDict(context: Context, folder: Io.Dir, store_codec: Codec, fault: *Fault)
     }
     const bytes = context.gpa.alloc(u8, @intCast(size)) catch return fault.outOfMemory("the dictionary", size);
     const read = file.readPositionalAll(io, bytes, 0) catch |err| {
+        const failure = fault.failOs(err, .dict, "reading dict.zr");
         context.gpa.free(bytes);
-        return fault.failOs(err, .dict, "reading dict.zr");
+        return failure;
     };
     if (read != bytes.len) {
         context.gpa.free(bytes);
@@ -785,5 +827,6 @@ fn tryLock(io: Io, meta: Io.File, kind: enum { shared, exclusive }) Io.File.Lock
 
 fn renamePreserve(io: Io, parent: Io.Dir, sibling: []const u8, name: []const u8) Io.Dir.RenamePreserveError!void {
     if (builtin.os.tag == .windows) return windows.renamePreserve(parent, sibling, name);
+    fault_module.forgetErrno();
     return parent.renamePreserve(sibling, parent, name, io);
 }

@@ -801,6 +801,97 @@ test "no memory at any allocation: typed, nothing leaks, nothing opens" {
     }
 }
 
+const recorded_io = @import("testing/recorded_io.zig");
+
+/// Replays of each beginning of a build; LOADERX_POWER is for the long run.
+fn powerReplays() usize {
+    const text = std.mem.span(std.c.getenv("LOADERX_POWER") orelse return 3);
+    return std.fmt.parseInt(usize, text, 10) catch 3;
+}
+
+test "power is lost at any call: with durable a container is complete or absent, and complete once publish returned" {
+    var fixture: Fixture = undefined;
+    try fixture.init();
+    defer fixture.deinit();
+    fixture.map_files = false;
+    var prng: std.Random.DefaultPrng = .init(0x90_3e5);
+    const random = prng.random();
+    var source: [30 * 500]u8 = undefined;
+    fill(&source, 21);
+    var replays: usize = 0;
+    var complete: usize = 0;
+    for ([_]store_module.Codec{ .raw, .zstd, .zstd_dict }) |codec| {
+        for ([_]bool{ true, false }) |durable| {
+            var root_buffer: [512]u8 = undefined;
+            const root = fixture.path(&root_buffer, "recorded");
+            try fixture.tmp.dir.createDir(testing.io, "recorded", .default_dir);
+            defer fixture.tmp.dir.deleteTree(testing.io, "recorded") catch {};
+            var recorder: recorded_io.Recorder = undefined;
+            recorder.init(testing.io, root);
+            defer recorder.deinit();
+            var context = fixture.context();
+            context.io = recorder.io();
+            var path_buffer: [512]u8 = undefined;
+            {
+                // Two folders above it are new: their names have to last too.
+                const build = try Store.create(context, .{
+                    .path = fixture.path(&path_buffer, "recorded/new/folder/store"),
+                    .codec = codec,
+                    .data_shards = 2,
+                    .schema = "the schema",
+                    .dict = if (codec == .zstd_dict) "common words of all records" else &.{},
+                }, &fixture.fault);
+                defer build.close();
+                try build.append(.{ .bytes = &source, .ends = null, .record_bytes = 500, .count = 11 }, &fixture.fault);
+                try build.append(.{ .bytes = source[11 * 500 ..].ptr, .ends = null, .record_bytes = 500, .count = 19 }, &fixture.fault);
+                try build.publish(durable, "what integrity.zr holds", &fixture.fault);
+            }
+            var broken: usize = 0;
+            const calls = recorder.calls.items.len;
+            try testing.expect(calls > 20);
+            // Without it the record as a whole will do, often enough.
+            for (if (durable) 0 else calls..calls + 1) |count| {
+                for (0..if (durable) powerReplays() else 40) |_| {
+                    fixture.tmp.dir.deleteTree(testing.io, "replay") catch {};
+                    try fixture.tmp.dir.createDir(testing.io, "replay", .default_dir);
+                    const target = try fixture.tmp.dir.openDir(testing.io, "replay", .{});
+                    defer target.close(testing.io);
+                    try recorder.replay(count, random, target);
+                    const outcome = readReplayed(&fixture, &source);
+                    if (!durable) {
+                        if (outcome) |_| {} else |_| broken += 1;
+                        continue;
+                    }
+                    replays += 1;
+                    const is_complete = try outcome;
+                    if (is_complete) complete += 1;
+                    if (count == calls) try testing.expect(is_complete);
+                }
+            }
+            // What is tested here is worth something: without `durable` some come out broken.
+            if (!durable) try testing.expect(broken > 0);
+        }
+    }
+    try testing.expect(complete > 0);
+    if (powerReplays() > 3) std.debug.print("{d} replays, {d} of them complete\n", .{ replays, complete });
+}
+
+/// True: all of it. False: there is no such container. An error: something else.
+fn readReplayed(fixture: *Fixture, source: []const u8) !bool {
+    const reader = fixture.open("replay/new/folder/store") catch |err| return if (err == error.NotFound) false else err;
+    defer reader.close();
+    var ids: [30]u64 = undefined;
+    for (&ids, 0..) |*id, i| id.* = i;
+    var target: [30 * 500]u8 = undefined;
+    if (reader.info().record_count != ids.len) return error.TestUnexpectedResult;
+    try reader.gatherFixed(&ids, 500, &target, null, &fixture.fault);
+    if (!std.mem.eql(u8, source, &target)) return error.TestUnexpectedResult;
+    var bytes: [100]u8 = undefined;
+    const integrity = try fixture.tmp.dir.readFile(testing.io, "replay/new/folder/store/integrity.zr", &bytes);
+    if (!std.mem.eql(u8, integrity, "what integrity.zr holds")) return error.TestUnexpectedResult;
+    return true;
+}
+
 /// A container of `count` records of 64 bytes, opened.
 fn openFilled(fixture: *Fixture, name: []const u8, count: u64) !*Store {
     const source = try testing.allocator.alloc(u8, @intCast(64 * count));
@@ -830,7 +921,7 @@ test "a container in memory is found to be, by batches alone, until its file cha
         if (reader.quickBytes() > 0) break;
     } else return error.NeverResident;
     const map = &reader.volume.map.?;
-    try testing.expectEqual(map.bytes, reader.volume.residence.?.entered_bytes);
+    try testing.expectEqual(map.bytes, reader.volume.residence.?.enteredBytes());
     // A lane that had to wait for the disk takes the verdict back.
     reader.volume.residence.?.disprove();
     reader.volume.residence.?.due_ns.store(0, .monotonic); // Not to wait for it here.

@@ -34,16 +34,19 @@ pub const World = struct {
     io: Io,
     gpa: std.mem.Allocator,
     folder: []const u8,
-    executor: executor_module.Executor,
+    executor: *executor_module.Executor,
     pool: scratch.Pool,
 
     /// Must stay where it is. One lane: everything runs on the caller, the same way each time.
     pub fn init(world: *World, io: Io, gpa: std.mem.Allocator, folder: []const u8) void {
+        // Never freed: a survey's lane stays when the world is gone.
+        const executor = std.heap.page_allocator.create(executor_module.Executor) catch @panic("no memory");
+        executor.* = .init(io, std.heap.page_allocator, 1);
         world.* = .{
             .io = io,
             .gpa = gpa,
             .folder = folder,
-            .executor = .init(io, gpa, 1),
+            .executor = executor,
             .pool = .init(io, gpa, 2),
         };
     }
@@ -53,7 +56,7 @@ pub const World = struct {
     }
 
     fn context(world: *World, map_files: bool) store_module.Context {
-        return .{ .io = world.io, .gpa = world.gpa, .executor = &world.executor, .pool = &world.pool, .map_files = map_files };
+        return .{ .io = world.io, .gpa = world.gpa, .executor = world.executor, .pool = &world.pool, .map_files = map_files };
     }
 
     fn write(world: *World, folder: Io.Dir, name: []const u8, parts: []const []const u8) !void {

@@ -1,6 +1,9 @@
 /* The addon's entry: function table, per-environment state, its cleanup hook, and the pin. */
 #include <napi.h>
 
+#include <cstdlib>
+#include <new>
+
 #ifdef _WIN32
 #define WIN32_LEAN_AND_MEAN
 #include <windows.h>
@@ -11,6 +14,37 @@
 #include "calls.h"
 #include "value.h"
 #include "work.h"
+
+/* libc++'s own throw, and nothing here catches: a process without memory would end. Ours are for this
+ * library alone, whose symbols are hidden. */
+void *operator new(std::size_t bytes, const std::nothrow_t &) noexcept { return std::malloc(bytes); }
+void operator delete(void *block) noexcept { std::free(block); }
+void operator delete(void *block, std::size_t) noexcept { std::free(block); }
+void operator delete(void *block, const std::nothrow_t &) noexcept { std::free(block); }
+
+/* Nobody here makes arrays but node-addon-api, for the arguments of a call that has more than 6, and it
+ * does not ask whether there was memory. Such lists last as long as their call, so without memory one at
+ * a time is put into the thread's reserve; a call within a call would be a second. */
+namespace {
+constexpr std::size_t kReserveBytes = 256;
+alignas(16) thread_local char reserve[kReserveBytes];
+thread_local bool is_reserve_taken = false;
+} // namespace
+
+void *operator new[](std::size_t bytes) {
+    void *block = std::malloc(bytes);
+    if (block != nullptr) return block;
+    if (bytes > kReserveBytes || is_reserve_taken) std::abort();
+    is_reserve_taken = true;
+    return reserve;
+}
+void operator delete[](void *block) noexcept {
+    if (block == reserve)
+        is_reserve_taken = false;
+    else
+        std::free(block);
+}
+void operator delete[](void *block, std::size_t) noexcept { operator delete[](block); }
 
 namespace loaderx {
 

@@ -288,3 +288,50 @@ test "locations are checked against the frontier without overflow" {
     const bomb: Location = .{ .offset = 0, .phys_length = 16, .logic_length = 1 << 31 };
     try std.testing.expectError(error.Codec, checkLocation(bomb, 0, 0, 100, .zstd, &fault));
 }
+
+test "the largest that is allowed is taken" {
+    const records_max = (file_offset_max - page_bytes) / location_bytes;
+    const longest: [schema_bytes_max]u8 = @splat('s');
+    var bytes: [page_bytes]u8 = undefined;
+    encodePage(&bytes, records_max, .raw, &longest, &.{file_offset_max});
+    var page: Page = undefined;
+    var fault: Fault = .{};
+    try parsePage(&bytes, &page, &fault);
+    try std.testing.expectEqual(@as(u64, records_max), page.length);
+    try std.testing.expectEqual(@as(u64, file_offset_max), page.tails[0]);
+    try std.testing.expectEqualStrings(&longest, page.schemaBytes());
+    try std.testing.expectError(error.Malformed, tableEnd(records_max + 1, &fault));
+}
+
+test "the size of a record is held against its geometry" {
+    var fault: Fault = .{};
+    const location: Location = .{ .offset = 0, .phys_length = 10, .logic_length = 10 };
+    try checkFixed(location, 10, 0, &fault);
+    for ([_]u64{ 9, 11 }) |wrong| try std.testing.expectError(error.Malformed, checkFixed(location, wrong, 0, &fault));
+
+    for ([_]u32{ 4, 8 }) |dim_bytes| {
+        const geometry: RaggedGeometry = .{ .ndim = 2, .dim_bytes = dim_bytes, .item_bytes = 4 };
+        const header_bytes = geometry.headerBytes();
+        try std.testing.expectEqual(@as(u64, 24), try geometry.payloadBytes(header_bytes + 24, 0, &fault));
+        for ([_]u32{ 0, header_bytes - 1, header_bytes, header_bytes + 1, header_bytes + 23 }) |wrong| {
+            try std.testing.expectError(error.Malformed, geometry.payloadBytes(wrong, 0, &fault));
+        }
+        var header: [16]u8 = @splat(0);
+        var dims: [2]u64 = undefined;
+        header[0] = 2;
+        header[dim_bytes] = 3;
+        try geometry.dimensions(header[0..header_bytes], 24, &dims, 0, 0, &fault);
+        try std.testing.expectEqual([2]u64{ 2, 3 }, dims);
+        for ([_]u64{ 20, 23, 25, 28 }) |wrong| {
+            try std.testing.expectError(error.Malformed, geometry.dimensions(header[0..header_bytes], wrong, &dims, 0, 0, &fault));
+        }
+        // 2^33 · 2^31 · 4: beyond 64 bits, where the low ones fit.
+        if (dim_bytes == 8) {
+            header[0] = 0;
+            header[4] = 2;
+            header[8] = 0;
+            header[11] = 0x80;
+            try std.testing.expectError(error.Malformed, geometry.dimensions(&header, 0, &dims, 0, 0, &fault));
+        }
+    }
+}

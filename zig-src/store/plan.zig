@@ -138,30 +138,50 @@ test "every record is in exactly one chunk, ids ascend, bytes stay in the limit"
             end.* = at;
         }
         const spans: Spans = .{ .bytes = undefined, .ends = ends.ptr, .record_bytes = 0, .count = count };
-        const win: Window = .{ .first = 0, .count = count };
-        const chunks = try gpa.alloc(Chunk, chunksMax(win));
-        defer gpa.free(chunks);
         const seen = try gpa.alloc(bool, count);
         defer gpa.free(seen);
         @memset(seen, false);
-        const filled = cut(spans, win, base_id, shard_count, limit, chunks);
-        var sequence_next: [255]u32 = @splat(0);
-        for (chunks[0..filled]) |chunk| {
-            const shard = (base_id + chunk.first) % shard_count;
-            try std.testing.expectEqual(sequence_next[shard], chunk.sequence);
-            sequence_next[shard] += 1;
-            var bytes: u64 = 0;
-            for (0..chunk.count) |k| {
-                const index = chunk.first + k * shard_count;
-                try std.testing.expectEqual(shard, (base_id + index) % shard_count);
-                try std.testing.expect(!seen[index]);
-                seen[index] = true;
-                bytes += spans.record(index).len;
+        // Windows of any size, as if each were full.
+        var first: u64 = 0;
+        while (first < count) {
+            const win: Window = .{ .first = first, .count = random.intRangeAtMost(u64, 1, count - first) };
+            first += win.count;
+            const chunks = try gpa.alloc(Chunk, chunksMax(win));
+            defer gpa.free(chunks);
+            const filled = cut(spans, win, base_id, shard_count, limit, chunks);
+            var sequence_next: [255]u32 = @splat(0);
+            for (chunks[0..filled]) |chunk| {
+                const shard = (base_id + chunk.first) % shard_count;
+                try std.testing.expectEqual(sequence_next[shard], chunk.sequence);
+                sequence_next[shard] += 1;
+                var bytes: u64 = 0;
+                for (0..chunk.count) |k| {
+                    const index = chunk.first + k * shard_count;
+                    try std.testing.expectEqual(shard, (base_id + index) % shard_count);
+                    try std.testing.expect(index >= win.first and index < win.first + win.count);
+                    try std.testing.expect(!seen[index]);
+                    seen[index] = true;
+                    bytes += spans.record(index).len;
+                }
+                try std.testing.expectEqual(bytes, chunk.bytes);
+                try std.testing.expect(bytes <= limit or chunk.count == 1);
             }
-            try std.testing.expectEqual(bytes, chunk.bytes);
-            try std.testing.expect(bytes <= limit or chunk.count == 1);
         }
         try std.testing.expect(std.mem.allEqual(bool, seen, true));
+    }
+}
+
+test "windows cover an append, and none is empty" {
+    for ([_]u64{ 1, window_records - 1, window_records, window_records + 1, 3 * window_records }) |count| {
+        const spans: Spans = .{ .bytes = undefined, .ends = null, .record_bytes = 1, .count = count };
+        var covered: u64 = 0;
+        var index: u64 = 0;
+        while (window(spans, index)) |win| : (index += 1) {
+            try std.testing.expectEqual(covered, win.first);
+            try std.testing.expect(win.count >= 1);
+            covered += win.count;
+        }
+        try std.testing.expectEqual(count, covered);
     }
 }
 

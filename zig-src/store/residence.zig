@@ -95,6 +95,15 @@ pub const Residence = struct {
         return false;
     }
 
+    /// How much of the map was entered, once no survey is going on.
+    pub fn enteredBytes(residence: *Residence) u64 {
+        while (true) : (std.Thread.yield() catch {}) {
+            residence.acquire();
+            defer residence.release();
+            if (residence.survey == null) return residence.entered_bytes;
+        }
+    }
+
     fn acquire(residence: *Residence) void {
         while (residence.lock.swap(true, .acquire)) std.atomic.spinLoopHint();
     }
