@@ -4,7 +4,7 @@
  */
 import zlib from 'node:zlib';
 import { decompress as decompressZstd } from 'fzstd';
-import { type CompressionCodec, snappyUncompress } from 'hyparquet';
+import type { CompressionCodec } from 'hyparquet';
 
 /** Since Node 22.15. Three to five times as fast as what is done without it. */
 const nativeZstd = (zlib as { zstdDecompressSync?: typeof zlib.gunzipSync }).zstdDecompressSync;
@@ -22,11 +22,8 @@ export function decompressed(
   if (codec === 'UNCOMPRESSED') return exact(input, bytes);
   if (bytes === 0) return new Uint8Array(0);
   switch (codec) {
-    case 'SNAPPY': {
-      const output = Buffer.allocUnsafeSlow(bytes);
-      snappyUncompress(input, output);
-      return output;
-    }
+    case 'SNAPPY':
+      return snappy(input, Buffer.allocUnsafeSlow(bytes));
     case 'GZIP':
       return exact(zlib.gunzipSync(input, { maxOutputLength: bytes }), bytes);
     case 'BROTLI':
@@ -50,6 +47,66 @@ export function decompressed(
 function exact(output: Uint8Array, bytes: number): Uint8Array {
   if (output.byteLength === bytes) return output;
   throw new Error(`a page of ${output.byteLength} bytes, and its header says ${bytes}`);
+}
+
+/** Copies of fewer bytes are made byte by byte, which costs less than a call. */
+const bulkBytesMin = 24;
+
+/**
+ * Fills `output` with what a Snappy block holds. hyparquet's own copies everything byte by byte: numbers
+ * hardly compress, and that was a third of the time of their conversion.
+ */
+function snappy(input: Uint8Array, output: Buffer): Uint8Array {
+  let from = 0;
+  let to = 0;
+  // The length of the whole, which the page's header has said already.
+  while ((input[from++] ?? failSnappy()) >= 128);
+  while (from < input.length) {
+    const tag = input[from++] as number;
+    let length = (tag >> 2) + 1;
+    const kind = tag & 3;
+    if (kind === 0) {
+      if (length > 60) {
+        const lengthBytes = length - 60;
+        length = 1;
+        for (let byte = 0; byte < lengthBytes; byte += 1) {
+          length += (input[from++] ?? failSnappy()) * 2 ** (8 * byte);
+        }
+      }
+      if (length > input.length - from || length > output.length - to) failSnappy();
+      if (length >= bulkBytesMin) output.set(input.subarray(from, from + length), to);
+      else {
+        for (let at = 0; at < length; at += 1) output[to + at] = input[from + at] as number;
+      }
+      from += length;
+    } else {
+      let distance: number;
+      if (kind === 1) {
+        length = ((tag >> 2) & 7) + 4;
+        distance = ((tag >> 5) << 8) | (input[from++] ?? failSnappy());
+      } else {
+        distance = (input[from++] ?? failSnappy()) | ((input[from++] ?? failSnappy()) << 8);
+        if (kind === 3) {
+          const upper = (input[from++] ?? failSnappy()) | ((input[from++] ?? failSnappy()) << 8);
+          distance += upper * 2 ** 16;
+        }
+      }
+      if (distance === 0 || distance > to || length > output.length - to) failSnappy();
+      if (distance >= length && length >= bulkBytesMin) {
+        output.copyWithin(to, to - distance, to - distance + length);
+      } else {
+        // The copy may reach into what it makes itself.
+        for (let at = to; at < to + length; at += 1) output[at] = output[at - distance] as number;
+      }
+    }
+    to += length;
+  }
+  if (to !== output.length) failSnappy();
+  return output;
+}
+
+function failSnappy(): never {
+  throw new Error('the Snappy block is damaged');
 }
 
 /**

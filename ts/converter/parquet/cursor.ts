@@ -138,6 +138,21 @@ export class Cursor {
     if (row === 0 && levelAt(repetition, index) !== 0) {
       throw this.#pages.damaged('it begins in the middle of a row');
     }
+    if (allValues && typeof repetition !== 'number') {
+      // Nothing is empty or null: only where rows begin has to be seen.
+      for (;;) {
+        const begins = repetition.indexOf(0, index);
+        index = begins < 0 ? entryCount : begins;
+        if (begins < 0 || row === rowCount) break;
+        row += 1;
+        batch.begin(0, countBefore + index - first);
+        index += 1;
+      }
+      batch.counts[0] = countBefore + index - first;
+      this.#moveValues(page, index - first, batch);
+      this.#entry = index;
+      return row;
+    }
     for (; index < entryCount; index += 1) {
       const level = typeof repetition === 'number' ? repetition : (repetition[index] as number);
       if (level === 0) {
@@ -145,7 +160,6 @@ export class Cursor {
         row += 1;
         batch.begin(0, countBefore + index - first - absent);
       }
-      if (allValues) continue;
       const defined = typeof definition === 'number' ? definition : (definition[index] as number);
       if (defined === maxDefinition) continue;
       // An element that is null, or no element: an empty list, or none.

@@ -276,25 +276,40 @@ function fromDictionary(
   const ids = idsOf(count);
   const same = readHybrid(source, source.byte(), ids);
   if (same !== undefined) ids.fill(same);
-  for (let index = 0; index < count; index += 1) {
-    if ((ids[index] as number) >= known) {
-      throw new Damaged(`a page refers to entry ${ids[index]} of a dictionary of ${known}`);
-    }
-  }
+  assertBelow(ids, known);
   if (!(dictionary instanceof Uint8Array)) {
     const values: Uint8Array[] = [];
     for (const id of ids) values.push(dictionary[id] as Uint8Array);
     return values;
   }
-  return gathered(dictionary, ids, width);
+  return gathered(dictionary, signed(ids), width);
+}
+
+function assertBelow(ids: Uint32Array, known: number): void {
+  let most = 0;
+  let bits = 0;
+  const all = signed(ids);
+  for (let index = 0; index < all.length; index += 1) {
+    const id = all[index] as number;
+    bits |= id;
+    if (id > most) most = id;
+  }
+  if (bits >= 0 && most < known) return;
+  const wrong = ids.find((id) => id >= known) ?? 0;
+  throw new Damaged(`a page refers to entry ${wrong} of a dictionary of ${known}`);
+}
+
+/** The same words as integers that V8 does not have to hold as floats: several times as fast. */
+function signed(words: Uint32Array): Int32Array {
+  return new Int32Array(words.buffer, words.byteOffset, words.length);
 }
 
 /** Moves values as words, whatever they mean. */
-function gathered(dictionary: Uint8Array, ids: Uint32Array, width: number): Uint8Array {
+function gathered(dictionary: Uint8Array, ids: Int32Array, width: number): Uint8Array {
   const count = ids.length;
   if (width === 4 || width === 8) {
-    const words = alignedWords(dictionary);
-    const target = new Uint32Array((count * width) / 4);
+    const words = signed(alignedWords(dictionary));
+    const target = new Int32Array((count * width) / 4);
     if (width === 4) {
       for (let index = 0; index < count; index += 1) {
         target[index] = words[ids[index] as number] as number;
