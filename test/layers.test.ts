@@ -99,8 +99,7 @@ const rooms: readonly (readonly [string, readonly string[]])[] = [
   [
     'store/dense',
     [
-      ...['dtype', 'errors', 'ndarray', 'schema', 'node:timers/promises', 'node:util'],
-      ...['native/turn', 'store/append-queue'],
+      ...['dtype', 'errors', 'ndarray', 'schema', 'node:util', 'native/turn', 'store/append-queue'],
       ...['store/capability', 'store/container', 'store/dense-views', 'store/fields'],
       ...['store/handle', 'store/memory', 'store/options', 'store/path', 'store/reader'],
       'store/writer',
