@@ -17,8 +17,8 @@ import os from 'node:os';
 import path from 'node:path';
 import { bootstrap, build } from './build.mjs';
 import { ask } from './child.mjs';
-import { entry, explain, Failure, inRoot } from './script.mjs';
-import { closingLine, exitCode, single, sum } from './tally.mjs';
+import { Failure, inRoot } from './script.mjs';
+import { countingEntry, single, sum } from './tally.mjs';
 import { ensureZig } from './toolchain.mjs';
 
 /** @typedef {import('../test/faults/runs.mjs').Report} Report */
@@ -131,14 +131,4 @@ async function faults(args) {
   }
 }
 
-await entry(import.meta, async (args) => {
-  let tally;
-  try {
-    tally = await faults(args);
-  } catch (error) {
-    process.stdout.write(`\n${explain(error)}\n\n`);
-    tally = single(false);
-  }
-  process.stdout.write(`${closingLine(tally)}\n`);
-  return exitCode(tally);
-});
+await countingEntry(import.meta, faults);

@@ -21,8 +21,8 @@ import path from 'node:path';
 import { bootstrap, build } from './build.mjs';
 import { ask, npm, run } from './child.mjs';
 import { installFolder } from './install.mjs';
-import { depsFolder, entry, explain, Failure, inRoot, shown } from './script.mjs';
-import { closingLine, exitCode, single, sum } from './tally.mjs';
+import { depsFolder, Failure, inRoot, shown } from './script.mjs';
+import { countingEntry, single, sum } from './tally.mjs';
 import { ensureZstd, findOnPath } from './toolchain.mjs';
 import { filesBelow, unlessUpToDate } from './up-to-date.mjs';
 
@@ -372,14 +372,4 @@ async function fuzz(args) {
   return sum(results);
 }
 
-await entry(import.meta, async (args) => {
-  let tally;
-  try {
-    tally = await fuzz(args);
-  } catch (error) {
-    process.stdout.write(`\n${explain(error)}\n\n`);
-    tally = single(false);
-  }
-  process.stdout.write(`${closingLine(tally)}\n`);
-  return exitCode(tally);
-});
+await countingEntry(import.meta, fuzz);

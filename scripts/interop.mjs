@@ -20,8 +20,8 @@ import { drawSamplers } from '../test/interop/samplers.mjs';
 import { PythonWorker } from '../test/interop/worker.mjs';
 import { bootstrap, build } from './build.mjs';
 import { ensurePythonEnvironment } from './python-environment.mjs';
-import { entry, explain, Failure, inRoot } from './script.mjs';
-import { closingLine, exitCode, single, sum } from './tally.mjs';
+import { Failure, inRoot } from './script.mjs';
+import { countingEntry, sum } from './tally.mjs';
 
 /** @typedef {import('../test/interop/exchange.mjs').Setting} Setting */
 /** @typedef {import('./python-environment.mjs').Environment} Environment */
@@ -215,14 +215,4 @@ async function interop(args) {
   return tally;
 }
 
-await entry(import.meta, async (args) => {
-  let tally;
-  try {
-    tally = await interop(args);
-  } catch (error) {
-    process.stdout.write(`\n${explain(error)}\n\n`);
-    tally = single(false);
-  }
-  process.stdout.write(`${closingLine(tally)}\n`);
-  return exitCode(tally);
-});
+await countingEntry(import.meta, interop);

@@ -14,8 +14,8 @@ import fs from 'node:fs';
 import os from 'node:os';
 import path from 'node:path';
 import { bootstrap, build } from './build.mjs';
-import { entry, explain, Failure, inRoot } from './script.mjs';
-import { closingLine, exitCode, single, sum } from './tally.mjs';
+import { Failure, inRoot } from './script.mjs';
+import { countingEntry, single, sum } from './tally.mjs';
 
 const usage = 'npm run mutants -- [--only ts|zig] [--count N] [--seed S]';
 
@@ -223,14 +223,4 @@ async function mutants(args) {
   }
 }
 
-await entry(import.meta, async (args) => {
-  let tally;
-  try {
-    tally = await mutants(args);
-  } catch (error) {
-    process.stdout.write(`\n${explain(error)}\n\n`);
-    tally = single(false);
-  }
-  process.stdout.write(`${closingLine(tally)}\n`);
-  return exitCode(tally);
-});
+await countingEntry(import.meta, mutants);

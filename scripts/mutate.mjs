@@ -18,8 +18,8 @@ import {
   findPython,
   installedPythonEnvironment,
 } from './python-environment.mjs';
-import { entry, explain, Failure, inRoot } from './script.mjs';
-import { closingLine, exitCode, single } from './tally.mjs';
+import { Failure, inRoot } from './script.mjs';
+import { countingEntry, single } from './tally.mjs';
 import { ensureZig } from './toolchain.mjs';
 
 /** @typedef {import('./python-environment.mjs').Environment} Environment */
@@ -142,14 +142,4 @@ async function mutate(args) {
   return { passed: report.mutants - failed, failed, skipped: 0 };
 }
 
-await entry(import.meta, async (args) => {
-  let tally;
-  try {
-    tally = await mutate(args);
-  } catch (error) {
-    process.stdout.write(`\n${explain(error)}\n\n`);
-    tally = single(false);
-  }
-  process.stdout.write(`${closingLine(tally)}\n`);
-  return exitCode(tally);
-});
+await countingEntry(import.meta, mutate);

@@ -18,8 +18,8 @@ import { bootstrap, build } from './build.mjs';
 import { ask, run } from './child.mjs';
 import { zstdDefines, zstdSources } from './fuzz.mjs';
 import { described } from './mutate.mjs';
-import { entry, explain, Failure, inRoot } from './script.mjs';
-import { closingLine, exitCode, single, sum } from './tally.mjs';
+import { Failure, inRoot } from './script.mjs';
+import { countingEntry, single, sum } from './tally.mjs';
 import { ensureZstd, findOnPath } from './toolchain.mjs';
 import { unlessUpToDate } from './up-to-date.mjs';
 
@@ -283,14 +283,4 @@ async function sanitize(args) {
   }
 }
 
-await entry(import.meta, async (args) => {
-  let tally;
-  try {
-    tally = await sanitize(args);
-  } catch (error) {
-    process.stdout.write(`\n${explain(error)}\n\n`);
-    tally = single(false);
-  }
-  process.stdout.write(`${closingLine(tally)}\n`);
-  return exitCode(tally);
-});
+await countingEntry(import.meta, sanitize);

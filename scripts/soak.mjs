@@ -13,8 +13,8 @@ import path from 'node:path';
 import { Group, table } from '../test/interop/ledger.mjs';
 import { PythonError, PythonWorker } from '../test/interop/worker.mjs';
 import { builtPackage, environmentOf, generations } from './interop.mjs';
-import { entry, explain, Failure } from './script.mjs';
-import { closingLine, exitCode, single, sum } from './tally.mjs';
+import { Failure } from './script.mjs';
+import { countingEntry, sum } from './tally.mjs';
 
 /** @typedef {import('../test/interop/ours.mjs').Loaderx} Loaderx */
 
@@ -202,14 +202,4 @@ async function soak(args) {
   }
 }
 
-await entry(import.meta, async (args) => {
-  let tally;
-  try {
-    tally = await soak(args);
-  } catch (error) {
-    process.stdout.write(`\n${explain(error)}\n\n`);
-    tally = single(false);
-  }
-  process.stdout.write(`${closingLine(tally)}\n`);
-  return exitCode(tally);
-});
+await countingEntry(import.meta, soak);

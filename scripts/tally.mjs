@@ -1,6 +1,7 @@
 // @ts-check
 // Counting tests: what a tally is, how it is printed, and how the counts of the Zig and tap runners
 // are read. A runner that ends without a count it can be held to has failed.
+import { entry, explain } from './script.mjs';
 
 /**
  * @typedef {object} Tally
@@ -28,6 +29,27 @@ export function closingLine({ passed, failed, skipped }) {
 /** 0 if something passed and nothing failed. @param {Tally} tally */
 export function exitCode({ passed, failed }) {
   return passed > 0 && failed === 0 ? 0 : 1;
+}
+
+/**
+ * `entry` of a script that counts: its last line is the closing line, which the exit code follows. What
+ * stops it counts as one failed.
+ *
+ * @param {ImportMeta} meta `import.meta` of the script
+ * @param {(args: string[]) => Promise<Tally>} count
+ */
+export function countingEntry(meta, count) {
+  return entry(meta, async (args) => {
+    let tally;
+    try {
+      tally = await count(args);
+    } catch (error) {
+      process.stdout.write(`\n${explain(error)}\n\n`);
+      tally = single(false);
+    }
+    process.stdout.write(`${closingLine(tally)}\n`);
+    return exitCode(tally);
+  });
 }
 
 /**
@@ -137,7 +159,7 @@ const diagnosisLinesMax = 24;
 function diagnosis(lines, start) {
   const indent = /^( *)---$/.exec(lines[start] ?? '')?.[1];
   if (indent === undefined) return [];
-  const length = lines.slice(start + 1).findIndex((line) => line === `${indent}...`);
+  const length = lines.slice(start + 1).indexOf(`${indent}...`);
   const block = lines.slice(start + 1, length < 0 ? undefined : start + 1 + length);
   return block.slice(0, diagnosisLinesMax).map((line) => line.slice(indent.length));
 }

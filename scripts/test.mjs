@@ -10,10 +10,10 @@
 // counts as one. A step that cannot run counts as one failed.
 import { bootstrap, build } from './build.mjs';
 import { run } from './child.mjs';
-import { entry, explain, Failure, inRoot } from './script.mjs';
+import { explain, Failure, inRoot } from './script.mjs';
 import {
   closingLine,
-  exitCode,
+  countingEntry,
   heldTo,
   readTapFailures,
   readTapTotals,
@@ -139,28 +139,19 @@ async function perform(step, tools, files) {
 
 /** @param {string[]} args @returns {Promise<Tally>} */
 async function test(args) {
-  try {
-    const { files, steps: wanted } = chosen(args);
-    const tools = await bootstrap();
-    const results = [];
-    for (const step of wanted) results.push(await perform(step, tools, files));
-    process.stdout.write('\n');
-    // Thousands of lines lie between a failure and the end.
-    for (const { failures } of results) {
-      for (const line of failures) process.stdout.write(`${line}\n`);
-    }
-    for (const { step, tally } of results) {
-      process.stdout.write(`  ${step.name}: ${closingLine(tally)}\n`);
-    }
-    return sum(results.map(({ tally }) => tally));
-  } catch (error) {
-    process.stdout.write(`\n${explain(error)}\n\n`);
-    return single(false);
+  const { files, steps: wanted } = chosen(args);
+  const tools = await bootstrap();
+  const results = [];
+  for (const step of wanted) results.push(await perform(step, tools, files));
+  process.stdout.write('\n');
+  // Thousands of lines lie between a failure and the end.
+  for (const { failures } of results) {
+    for (const line of failures) process.stdout.write(`${line}\n`);
   }
+  for (const { step, tally } of results) {
+    process.stdout.write(`  ${step.name}: ${closingLine(tally)}\n`);
+  }
+  return sum(results.map(({ tally }) => tally));
 }
 
-await entry(import.meta, async (args) => {
-  const tally = await test(args);
-  process.stdout.write(`${closingLine(tally)}\n`);
-  return exitCode(tally);
-});
+await countingEntry(import.meta, test);

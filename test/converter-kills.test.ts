@@ -1,19 +1,20 @@
 // A conversion that is killed, or runs out of room: no partial root, and a rerun is as if nothing had been.
+
 import { spawn, spawnSync } from 'node:child_process';
 import { createHash } from 'node:crypto';
 import { existsSync, readdirSync, readFileSync, rmSync, statSync } from 'node:fs';
 import path from 'node:path';
 import t from 'tap';
+import { isFull } from './support/limits.js';
 import { Scratch } from './support/scratch.js';
 
 const scratch = new Scratch(t);
 // The long forms take longer than a file is given.
-if (process.env.LOADERX_FULL !== undefined) t.setTimeout(3_600_000);
+if (isFull) t.setTimeout(3_600_000);
 const program = path.join(import.meta.dirname, 'support', 'converting.mjs');
-const isLong = process.env.LOADERX_FULL !== undefined;
 // More than one flush of each column, in the middle of a split too.
-const rows = isLong ? 70_000 : 34_000;
-const moments = isLong ? 100 : 5;
+const rows = isFull ? 70_000 : 34_000;
+const moments = isFull ? 100 : 5;
 
 /** Every file below a folder, with its bytes' hash. */
 function filesOf(folder: string): string[] {

@@ -5,7 +5,7 @@ import path from 'node:path';
 import t, { type Test } from 'tap';
 import { type ConvertProgress, convert } from '../ts/converter/convert.js';
 import type { Dataset, Feature, RowBatch } from '../ts/converter/dataset.js';
-import type { NumberType } from '../ts/converter/layout.js';
+import type { NumberDType } from '../ts/dtype.js';
 import { LoaderxError } from '../ts/errors.js';
 import { ndarray } from '../ts/ndarray.js';
 import { Dense } from '../ts/store/dense.js';
@@ -509,7 +509,7 @@ t.test('the target is whole or not there', async (t) => {
   t.strictSame(readdirSync(folder), ['out']);
 });
 
-const numberTypes: readonly NumberType[] = ['bool', 'int8', 'uint16', 'float16', 'float64'];
+const numberTypes: readonly NumberDType[] = ['bool', 'int8', 'uint16', 'float16', 'float64'];
 
 t.test('every number has its dtype', async (t) => {
   const folder = scratchOf(t);

@@ -1,5 +1,6 @@
 // Whole processes in which something fails at a chosen moment: killed at each call to the system,
 // errors at each call, no memory at each allocation. The short form of `npm run faults`.
+
 import { mkdtempSync } from 'node:fs';
 import path from 'node:path';
 import t, { type Test } from 'tap';
@@ -12,12 +13,12 @@ import {
   type Report,
   refuseEveryAllocation,
 } from './faults/runs.mjs';
+import { isFull } from './support/limits.js';
 import { Scratch } from './support/scratch.js';
 
 const scratch = new Scratch(t);
 const seed = process.env.LOADERX_SEED ?? String(Math.floor(Math.random() * 2 ** 32));
 t.comment(`seed ${seed}: LOADERX_SEED=${seed} makes the same random cases again`);
-const isFull = process.env.LOADERX_FULL === '1';
 const library = await faultsLibrary();
 const options = { skip: library === null ? 'only on Linux with glibc' : false };
 const fresh = (): string => mkdtempSync(path.join(scratch.root, 'run-'));

@@ -1,5 +1,6 @@
 // The shared fixtures as repositories of a hub on loopback, converted: what Python's converter made of them,
 // found, loaded, read and written here.
+
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import path from 'node:path';
 import t from 'tap';
@@ -8,6 +9,7 @@ import { type Call, differences, readCase } from './support/converter-fixtures.j
 import { fixture, withoutFixtures } from './support/fixtures.js';
 import { Caller } from './support/hub.js';
 import { HubServer } from './support/hub-server.js';
+import { isFull } from './support/limits.js';
 import { Scratch } from './support/scratch.js';
 
 const scratch = new Scratch(t);
@@ -32,7 +34,7 @@ t.test('the fixtures by way of a hub', { skip: withoutFixtures }, async (t) => {
   const server = await HubServer.start(t, { pageEntries: 5 });
   for (const name of readdirSync(fixture('converter')).sort()) {
     if (!existsSync(fixture(`converter/${name}/expected.json`))) continue;
-    if (process.env.LOADERX_FULL !== '1' && !ofTheHub.test(name)) continue;
+    if (!isFull && !ofTheHub.test(name)) continue;
     const { refs, calls } = readCase(name);
     const repo = `fx/${name}`;
     for (const [revision, { folder, commit }] of Object.entries(refs)) {

@@ -1,4 +1,5 @@
 // Conversions of a hub's dataset in a process of its own: killed at any moment, and on full disks.
+
 import { spawn, spawnSync } from 'node:child_process';
 import { existsSync, mkdirSync, readdirSync, readFileSync } from 'node:fs';
 import path from 'node:path';
@@ -8,12 +9,12 @@ import { open } from '../ts/store/open.js';
 import { answerOf, startChild } from './support/child.js';
 import { entriesBelow } from './support/hub.js';
 import { gitId, HubServer, sha256 } from './support/hub-server.js';
+import { isFull } from './support/limits.js';
 import { numbersFile, rowsOfFile } from './support/parquet.js';
 import { Scratch } from './support/scratch.js';
 
 const scratch = new Scratch(t);
 const repo = 'fx/a';
-const isFull = process.env.LOADERX_FULL === '1';
 
 interface Answer {
   readonly root?: string;

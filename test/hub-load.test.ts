@@ -1,17 +1,17 @@
 // Content on its way into the cache: broken off, wrong, loaded by two, killed, on a full disk, read by
 // Python's client. The real client of the hub loads from a hub on loopback.
+
 import { spawnSync } from 'node:child_process';
 import { mkdirSync, readdirSync, readFileSync, renameSync, statSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import t, { type Test } from 'tap';
-import type { LoaderxError } from '../ts/errors.js';
-import { bytesOf, Caller, contentsOf, entriesBelow } from './support/hub.js';
+import { bytesOf, Caller, contentsOf, entriesBelow, failureOf } from './support/hub.js';
 import { etagOf, HubServer, sha256 } from './support/hub-server.js';
+import { isFull } from './support/limits.js';
 import { Scratch } from './support/scratch.js';
 
 const scratch = new Scratch(t);
 const repo = 'fx/a';
-const isFull = process.env.LOADERX_FULL === '1';
 
 const big = bytesOf(300_000, 1);
 const name = 'data/train-00000-of-00001.parquet';
@@ -23,15 +23,6 @@ async function begin(
   const server = await HubServer.start(t);
   const commit = server.commit(repo, 'main', files);
   return { server, commit, caller: new Caller(scratch, server) };
-}
-
-async function failureOf(call: Promise<unknown>): Promise<LoaderxError> {
-  try {
-    await call;
-  } catch (error) {
-    return error as LoaderxError;
-  }
-  throw new Error('it went well');
 }
 
 const incompleteIn = (caller: Caller): string[] =>

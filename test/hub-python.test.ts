@@ -1,17 +1,18 @@
 // One cache for this package and Python's client: what the one loaded the other reads, without a request.
+
 import { spawn } from 'node:child_process';
 import path from 'node:path';
 import t from 'tap';
 import { ensurePythonEnvironment } from '../scripts/python-environment.mjs';
 import { bytesOf, Caller, contentsOf } from './support/hub.js';
 import { gitId, HubServer, sha256 } from './support/hub-server.js';
+import { isFull } from './support/limits.js';
 import { Scratch } from './support/scratch.js';
 
 const scratch = new Scratch(t);
 const repo = 'fx/a';
 const folder = path.join(import.meta.dirname, 'hub');
 
-const isFull = process.env.LOADERX_FULL === '1';
 const skip = isFull ? false : 'it installs a Python package: LOADERX_FULL=1';
 
 const train = bytesOf(200_000, 1);

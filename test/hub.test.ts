@@ -11,8 +11,7 @@ import {
 import path from 'node:path';
 import { inspect } from 'node:util';
 import t, { type Test } from 'tap';
-import type { LoaderxError } from '../ts/errors.js';
-import { bytesOf, Caller, contentsOf, entriesBelow } from './support/hub.js';
+import { bytesOf, Caller, contentsOf, entriesBelow, failureOf } from './support/hub.js';
 import { type Answer, etagOf, HubServer, type Request, sha256 } from './support/hub-server.js';
 import { Scratch } from './support/scratch.js';
 
@@ -38,15 +37,6 @@ async function begin(t: Test, options?: Parameters<typeof HubServer.start>[1]) {
   const server = await HubServer.start(t, options);
   const commit = server.commit(repo, 'main', small);
   return { server, commit, caller: new Caller(scratch, server) };
-}
-
-async function failureOf(call: Promise<unknown>): Promise<LoaderxError> {
-  try {
-    await call;
-  } catch (error) {
-    return error as LoaderxError;
-  }
-  throw new Error('it went well');
 }
 
 const questions = (requests: readonly Request[]): string[] =>

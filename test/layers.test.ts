@@ -208,21 +208,21 @@ const rooms: readonly (readonly [string, readonly string[]])[] = [
   [
     'converter/images/settling',
     [
-      ...['dtype', 'errors', 'ndarray', 'node:crypto', 'node:fs/promises', 'node:path'],
+      ...['dtype', 'errors', 'ndarray', 'signal', 'node:crypto', 'node:fs/promises', 'node:path'],
       ...['store/capability', 'store/dense', 'store/ragged'],
     ],
   ],
   [
     'converter/images',
     [
-      ...['errors', 'store/capability', 'converter/dataset', 'converter/images/decode'],
+      ...['errors', 'signal', 'store/capability', 'converter/dataset', 'converter/images/decode'],
       ...['converter/images/pixels', 'converter/images/settling', 'converter/images/threads'],
     ],
   ],
   // Writing: of sources it knows the types alone.
   [
     'converter/layout',
-    ['errors', 'converter/dataset', 'converter/features', 'converter/parquet/numbers'],
+    ['dtype', 'errors', 'converter/dataset', 'converter/features', 'converter/parquet/numbers'],
   ],
   ['converter/rows', ['dtype', 'errors', 'ndarray', 'converter/dataset', 'converter/layout']],
   [
@@ -252,7 +252,7 @@ const rooms: readonly (readonly [string, readonly string[]])[] = [
   [
     'inspect/info',
     [
-      ...['dtype', 'errors', 'schema', 'node:fs', 'store/container', 'store/fields'],
+      ...['dtype', 'errors', 'schema', 'signal', 'node:fs', 'store/container', 'store/fields'],
       ...['store/folder', 'store/ids', 'store/integrity', 'store/integrity-file', 'store/path'],
       ...['inspect/facts', 'inspect/progress', 'inspect/settings'],
     ],

@@ -1,5 +1,6 @@
 // Parquet files as pyarrow writes them: types × encodings × compressions × page versions, all values compared.
 // The short form reads files that lie here as text; the long one (LOADERX_FULL=1) has pyarrow write hundreds.
+
 import { createHash } from 'node:crypto';
 import { mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
@@ -13,6 +14,7 @@ import { decompressed } from '../ts/converter/parquet/codecs.js';
 import { readPageHeader } from '../ts/converter/parquet/page-header.js';
 import { parquetFolder, parquetSplits, splitsOf } from '../ts/converter/parquet.js';
 import { open } from '../ts/store/open.js';
+import { isFull } from './support/limits.js';
 import { Scratch } from './support/scratch.js';
 
 interface Wanted {
@@ -35,7 +37,7 @@ const here = path.join(import.meta.dirname, 'parquet');
 const files = JSON.parse(readFileSync(path.join(here, 'files.json'), 'utf8')) as readonly File[];
 const scratch = new Scratch(t);
 // The long forms take longer than a file is given.
-if (process.env.LOADERX_FULL !== undefined) t.setTimeout(3_600_000);
+if (isFull) t.setTimeout(3_600_000);
 
 /** What is in a container, in the words of {@link Wanted}. */
 function held(container: string): Wanted & { rows: number } {
@@ -90,7 +92,7 @@ t.test('files that pyarrow wrote', async (t) => {
 
 t.test(
   'everything that pyarrow writes',
-  { skip: process.env.LOADERX_FULL === undefined ? 'the long form: LOADERX_FULL=1' : false },
+  { skip: isFull ? false : 'the long form: LOADERX_FULL=1' },
   async (t) => {
     const environment = ensurePythonEnvironment({
       name: 'parquet',
@@ -124,7 +126,7 @@ t.test('damaged files are errors, never other values unseen', async (t) => {
     seed = (Math.imul(seed, 1664525) + 1013904223) >>> 0;
     return Math.floor((seed / 2 ** 32) * below);
   };
-  const rounds = process.env.LOADERX_FULL === undefined ? 60 : 1000;
+  const rounds = isFull ? 1000 : 60;
   const codes = new Map<string, number>();
   for (let round = 0; round < rounds; round += 1) {
     const file = files[random(files.length)] as File;

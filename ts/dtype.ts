@@ -15,11 +15,8 @@
  */
 import { ArgumentTypeError, show } from './errors.js';
 
-/**
- * The name of a dtype. `float8_*` are `e4m3fn`, `e4m3fnuz`, `e5m2`, `e5m2fnuz` and `e8m0fnu`;
- * they and `bfloat16` exist in the 2.8 dialect only, `numpy:` ones in the 2.4 dialect only.
- */
-export type DType =
+/** Integers, floats and bool, as both dialects have them. */
+export type NumberDType =
   | 'bool'
   | 'int8'
   | 'uint8'
@@ -31,7 +28,14 @@ export type DType =
   | 'uint64'
   | 'float16'
   | 'float32'
-  | 'float64'
+  | 'float64';
+
+/**
+ * The name of a dtype. `float8_*` are `e4m3fn`, `e4m3fnuz`, `e5m2`, `e5m2fnuz` and `e8m0fnu`;
+ * they and `bfloat16` exist in the 2.8 dialect only, `numpy:` ones in the 2.4 dialect only.
+ */
+export type DType =
+  | NumberDType
   | 'complex64'
   | 'complex128'
   | 'bfloat16'

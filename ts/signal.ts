@@ -1,7 +1,7 @@
 /**
  * `AbortSignal`s: the checked option, and one listener for everything that waits.
  */
-import { ArgumentTypeError, show } from './errors.js';
+import { ArgumentTypeError, LoaderxError, show } from './errors.js';
 
 /** The checked `signal` of an options object. */
 export function signalOf(signal: unknown): AbortSignal | undefined {
@@ -48,4 +48,10 @@ function listenTo(signal: AbortSignal): Waiting {
   const made = { acts, listener };
   waiting.set(signal, made);
   return made;
+}
+
+/** What long work on a path rejects with that its signal has ended. */
+export function givenUp(path: string, signal: AbortSignal | undefined): LoaderxError {
+  const cause: unknown = signal?.reason;
+  return new LoaderxError('ABORTED', `${path}: given up`, { path }, { cause });
 }

@@ -10,6 +10,7 @@ import {
   hubFiles,
   type Surroundings,
 } from '../../ts/converter/hub.js';
+import type { LoaderxError } from '../../ts/errors.js';
 import type { HubServer } from './hub-server.js';
 import type { Scratch } from './scratch.js';
 
@@ -92,4 +93,14 @@ export function bytesOf(count: number, seed: number): Uint8Array {
     bytes[at] = state >>> 24;
   }
   return bytes;
+}
+
+/** What a call that was begun rejects with. */
+export async function failureOf(call: Promise<unknown>): Promise<LoaderxError> {
+  try {
+    await call;
+  } catch (error) {
+    return error as LoaderxError;
+  }
+  throw new Error('it went well');
 }

@@ -13,7 +13,7 @@
  */
 import path from 'node:path';
 import { ArgumentTypeError, LoaderxError, show } from '../errors.js';
-import { signalOf } from '../signal.js';
+import { givenUp, signalOf } from '../signal.js';
 import type { CodecOptions } from '../store/capability.js';
 import { type Fields, knownFields } from '../store/fields.js';
 import { locate } from '../store/path.js';
@@ -119,18 +119,18 @@ export async function conversion(
   }
   const plans = plansOf(dataset, settings);
   const { signal } = settings;
-  if (isAborted(signal)) throw abortedError(shown, signal);
+  if (isAborted(signal)) throw givenUp(shown, signal);
   const staging = Staging.begin(native);
   try {
     const columns: ConvertedColumn[] = [];
     const meter = new Meter(plans, settings.onProgress);
     for (const plan of plans) columns.push(...(await convertSplit(plan, staging, settings, meter)));
-    if (isAborted(signal)) throw abortedError(shown, signal);
+    if (isAborted(signal)) throw givenUp(shown, signal);
     await staging.publish();
     return { path: shown, columns };
   } catch (error) {
     await staging.discard();
-    if (isAborted(signal)) throw abortedError(shown, signal);
+    if (isAborted(signal)) throw givenUp(shown, signal);
     throw asIo(shown, 'writing it', error);
   }
 }
@@ -138,11 +138,6 @@ export async function conversion(
 /** A call, since it may change between two looks. */
 function isAborted(signal: AbortSignal | undefined): boolean {
   return signal?.aborted === true;
-}
-
-function abortedError(shown: string, signal: AbortSignal | undefined): LoaderxError {
-  const cause: unknown = signal?.reason;
-  return new LoaderxError('ABORTED', `${shown}: given up`, { path: shown }, { cause });
 }
 
 // ---- what is to be done ----

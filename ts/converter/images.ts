@@ -6,6 +6,7 @@
  * settles what it becomes, and no more than some batches are in memory.
  */
 import { LoaderxError, show } from '../errors.js';
+import { givenUp } from '../signal.js';
 import type { CreateOptions } from '../store/capability.js';
 import type { ImageColumn } from './dataset.js';
 import {
@@ -16,7 +17,7 @@ import {
   readPicture,
 } from './images/decode.js';
 import type { Picture } from './images/pixels.js';
-import { abortedError, SettlingWriter, stacked } from './images/settling.js';
+import { SettlingWriter, stacked } from './images/settling.js';
 import { inOrder } from './images/threads.js';
 
 export { type DecodeImageOptions, decodeImage, type ImageLimits } from './images/decode.js';
@@ -132,7 +133,7 @@ class Column implements PictureColumn {
     return inOrder(images, (bytes, index) => {
       const row = rowOf(index);
       if (signal?.aborted === true) {
-        throw abortedError(path, signal);
+        throw givenUp(path, signal);
       }
       if (bytes === null)
         throw this.#fault(row, 'there is no picture (null): fill or drop the row');

@@ -2,32 +2,18 @@
  * Which container a column becomes. The declared type alone decides, never the values: a list column whose rows
  * happen to have one length is ragged all the same.
  */
+import type { NumberDType } from '../dtype.js';
 import { LoaderxError, show } from '../errors.js';
 import type { Feature } from './dataset.js';
 import { featureText } from './features.js';
 import { numberBytes } from './parquet/numbers.js';
 
-/** Numbers a container takes from a dataset. */
-export type NumberType =
-  | 'bool'
-  | 'int8'
-  | 'uint8'
-  | 'int16'
-  | 'uint16'
-  | 'int32'
-  | 'uint32'
-  | 'int64'
-  | 'uint64'
-  | 'float16'
-  | 'float32'
-  | 'float64';
-
 /** The container of a column. */
 export type Layout =
-  | { readonly kind: 'dense'; readonly dtype: NumberType; readonly itemShape: readonly number[] }
+  | { readonly kind: 'dense'; readonly dtype: NumberDType; readonly itemShape: readonly number[] }
   | {
       readonly kind: 'ragged';
-      readonly dtype: NumberType;
+      readonly dtype: NumberDType;
       /** Of each dimension; null where records differ. */
       readonly sizes: readonly (number | null)[];
     }
@@ -70,7 +56,7 @@ export function layoutOf(column: string, feature: Feature, strings: StringRule):
   }
   if (!numberBytes.has(dtype)) throw refusal(column, feature, '');
   if (sizes.some((size) => size === 0)) throw refusal(column, feature, ': its records are empty');
-  const number = dtype as NumberType;
+  const number = dtype as NumberDType;
   const fixed = sizes.filter((size) => size !== null);
   return fixed.length === sizes.length
     ? { kind: 'dense', dtype: number, itemShape: fixed }

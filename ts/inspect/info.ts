@@ -5,6 +5,7 @@ import fs from 'node:fs';
 import type { DTypeInfo } from '../dtype.js';
 import { LoaderxError } from '../errors.js';
 import { recordBytesOf } from '../schema.js';
+import { givenUp } from '../signal.js';
 import { type OpenedStore, openStore } from '../store/container.js';
 import { knownFields } from '../store/fields.js';
 import { fileBytes, isAbsence, isFileOfContainer } from '../store/folder.js';
@@ -14,7 +15,7 @@ import { integrityName } from '../store/integrity-file.js';
 import { type ContainerPath, type Location, locate } from '../store/path.js';
 import { type ContainerFacts, factsOf } from './facts.js';
 import type { LongOptions, LongWork } from './progress.js';
-import { abortedError, longFields, longWorkOf } from './settings.js';
+import { longFields, longWorkOf } from './settings.js';
 
 /** A container's dictionary. */
 export interface DictInfo {
@@ -155,7 +156,7 @@ async function measureRagged(
   const lengths = new Uint32Array(Math.ceil(recordCount / stride));
   let itemBytes = 0;
   for (let first = 0; first < recordCount; first += lookupRecords) {
-    if (signal?.aborted === true) throw abortedError(handle.path, signal);
+    if (signal?.aborted === true) throw givenUp(handle.path, signal);
     const count = Math.min(lookupRecords, recordCount - first);
     const ids = rangeArray({ first, step: 1, count });
     const logical = handle.call((native, store) => native.logicalBytesSync(store, ids));

@@ -7,7 +7,7 @@ import path from 'node:path';
 import { trainDict } from '../dict.js';
 import { ArgumentRangeError, ArgumentTypeError, show } from '../errors.js';
 import type { Dialect } from '../schema.js';
-import { onAbort } from '../signal.js';
+import { givenUp, onAbort } from '../signal.js';
 import type {
   Codec,
   CodecOptions,
@@ -30,7 +30,7 @@ import { Ragged } from '../store/ragged.js';
 import { walk } from '../store/walk.js';
 import { type ContainerFacts, factsOf, readerOf } from './facts.js';
 import type { LongOptions, LongWork } from './progress.js';
-import { abortedError, flagOf, longFields, longWorkOf } from './settings.js';
+import { flagOf, longFields, longWorkOf } from './settings.js';
 
 /** The new form. What is left out stays as it is at the source, but the codec, which has to be said. */
 export interface RecodeOptions extends LongOptions {
@@ -176,7 +176,7 @@ async function copy(
     await writer.close(closing);
     return bytesDone;
   } catch (error) {
-    if (signal?.aborted === true) throw abortedError(reader.path, signal);
+    if (signal?.aborted === true) throw givenUp(reader.path, signal);
     throw error;
   } finally {
     forget();

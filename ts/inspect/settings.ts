@@ -1,5 +1,5 @@
 /** Options of this room's functions, checked. */
-import { ArgumentRangeError, ArgumentTypeError, LoaderxError, show } from '../errors.js';
+import { ArgumentRangeError, ArgumentTypeError, show } from '../errors.js';
 import { signalOf } from '../signal.js';
 import type { Fields } from '../store/fields.js';
 import type { LongWork, Progress } from './progress.js';
@@ -33,11 +33,6 @@ export function flagOf(value: unknown, field: string): boolean {
   if (value === undefined) return false;
   if (typeof value === 'boolean') return value;
   throw new ArgumentTypeError(field, `${field} must be true or false, got ${show(value)}`);
-}
-
-/** What work rejects with that its signal has ended. */
-export function abortedError(path: string, signal: AbortSignal): LoaderxError {
-  return new LoaderxError('ABORTED', `${path}: given up`, { path }, { cause: signal.reason });
 }
 
 function ignore(): void {}

@@ -15,6 +15,7 @@ import path from 'node:path';
 import { type DType, dtypeOf } from '../../dtype.js';
 import { LoaderxError, show } from '../../errors.js';
 import type { NdArray } from '../../ndarray.js';
+import { givenUp } from '../../signal.js';
 import type { CreateOptions, DenseWriter, RaggedWriter } from '../../store/capability.js';
 import { Dense } from '../../store/dense.js';
 import { Ragged } from '../../store/ragged.js';
@@ -156,7 +157,7 @@ export class SettlingWriter {
     const recordBytes = shape.reduce((bytes, size) => bytes * size, dtypeOf(dtype).itemBytes);
     const count = Math.min(batchRecordsMax, Math.max(1, Math.floor(pieceBytes / recordBytes)));
     for (let first = 0; first < dense.length; first += count) {
-      if (signal?.aborted === true) throw abortedError(target, signal);
+      if (signal?.aborted === true) throw givenUp(target, signal);
       // Opened anew each time: what a reader has read stays mapped, and so in the process's memory.
       const reader = Dense.open(aside);
       try {
@@ -170,11 +171,6 @@ export class SettlingWriter {
     await fs.rm(aside, { recursive: true });
     this.#aside = undefined;
   }
-}
-
-/** What work rejects with that its signal has ended. */
-export function abortedError(path: string, signal: AbortSignal): LoaderxError {
-  return new LoaderxError('ABORTED', `${path}: given up`, { path }, { cause: signal.reason });
 }
 
 function sameShape(one: readonly number[], other: readonly number[]): boolean {
