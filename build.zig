@@ -4,7 +4,8 @@
 //!
 //!     zig build              build/Release/loaderx.node for this machine
 //!     zig build test         every Zig test, in Debug and in ReleaseFast
-//!     zig build test-exe     the same tests as programs in zig-out/bin, for a debugger or valgrind
+//!     zig build test-exe     the same tests as programs in zig-out/bin, for a debugger or valgrind;
+//!                            -Dtests=debug is one of the two alone, here and above
 //!     zig build prebuilds    prebuilds/<platform>-<arch>/ for every row of `targets`
 //!     zig build targets      those rows as build/targets.json, for scripts/
 //!     zig build bench-limits zig-out/bin/bench-limits, what the machine can do at most: `npm run bench`
@@ -134,6 +135,7 @@ pub fn build(b: *std.Build) void {
     const target = hostTarget(b);
     const optimize = b.option(std.builtin.Optimize, "optimize", "Of the addon for this machine; default: fast") orelse .fast;
     const filters = b.option([]const []const u8, "test-filter", "Only tests whose name contains this") orelse &.{};
+    const test_mode = b.option(std.builtin.Optimize, "tests", "Tests in this mode alone; default: debug and fast");
     const sanitizers: Sanitizers = .{
         .thread = b.option(bool, "tsan", "Tests with ThreadSanitizer in the core and in zstd") orelse false,
         .undefined_c = b.option(bool, "ubsan", "Tests with UndefinedBehaviorSanitizer in zstd (Debug only)") orelse false,
@@ -160,7 +162,7 @@ pub fn build(b: *std.Build) void {
     table.addBytesToSource(b.fmt("{f}\n", .{std.json.fmt(targets, .{ .whitespace = .indent_2 })}), "build/targets.json");
     b.step("targets", "build/targets.json, the table of supported platforms").dependOn(&table.step);
 
-    addTests(b, sources, target, filters, sanitizers);
+    addTests(b, sources, target, filters, test_mode, sanitizers);
 
     addNativeTools(b, sources, target, sanitizers);
 
@@ -178,6 +180,7 @@ fn addTests(
     sources: Sources,
     target: std.Build.ResolvedTarget,
     filters: []const []const u8,
+    mode: ?std.builtin.Optimize,
     sanitizers: Sanitizers,
 ) void {
     const run_all = b.step("test", "Every Zig test, in Debug and in ReleaseFast");
@@ -187,6 +190,7 @@ fn addTests(
     for ([_]std.builtin.Optimize{ .debug, .fast }) |optimize| {
         // Only a Debug build carries the run-time part of UndefinedBehaviorSanitizer.
         if (sanitizers.undefined_c and optimize != .debug) continue;
+        if (mode != null and mode != optimize) continue;
 
         const module = b.createModule(.{
             .root_source_file = b.path("zig-src/tests.zig"),

@@ -256,6 +256,12 @@ t.test('other encodings of the same values are read', async (t) => {
   );
 });
 
+t.test('a schema of JSON may have 2,040 bytes', async (t) => {
+  const text = '{"dtype": "int32", "item_shape": [3]}';
+  t.match(decodeSchema(Buffer.from(text.padEnd(2040)), place), { itemShape: [3] });
+  t.equal(failure(Buffer.from(text.padEnd(2041))).code, 'MALFORMED');
+});
+
 t.test('damaged MsgPack is MALFORMED, and says where', async (t) => {
   const head = hex('83 a5', "'dtype'", 'a3', "'<i4'", 'a4', "'ndim'", '01 aa', "'item_shape'");
   const cases: Record<string, Uint8Array> = {
