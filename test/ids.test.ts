@@ -244,4 +244,13 @@ t.test('short lists are used again, and never by two at once', async (t) => {
   );
   giveIds(new BigUint64Array(2));
   t.not(idArray([1, 1], 2), undefined);
+  for (const kept of [1, 16]) {
+    const ids = new Array(kept).fill(1);
+    const given = idArray(ids, 2);
+    giveIds(given);
+    t.equal(idArray(ids, 2), given, `lists of ${kept} are kept`);
+  }
+  const none = idArray([], 2);
+  giveIds(none);
+  t.not(idArray([], 2), none, 'nothing is not worth keeping');
 });
