@@ -54,7 +54,38 @@ const zigSuite = [
  *
  * @type {readonly {file: string, line: string, from: string, why: string}[]}
  */
-const equals = [];
+const equals = [
+  {
+    file: 'ts/store/ids.ts',
+    line: "if (typeof id === 'number' && Number.isInteger(id) && id >= 0 && id < recordCount) continue;",
+    from: '>=',
+    why: 'an id of 0 takes the slow way, which says the same of it',
+  },
+  {
+    file: 'ts/store/ids.ts',
+    line: 'for (let index = 0; index < count; index += 1) {',
+    from: '<',
+    why: 'a typed array takes no item past its end',
+  },
+  {
+    file: 'ts/store/ids.ts',
+    line: 'const goesUp = stride > 0;',
+    from: '>',
+    why: 'a step of 0 is refused on the line before',
+  },
+  {
+    file: 'ts/schema.ts',
+    line: "if (typeof value !== 'number' || !Number.isInteger(value)) return undefined;",
+    from: '||',
+    why: 'numbers with a fraction are refused before, by the walk and by the pattern',
+  },
+  {
+    file: 'ts/loader/options.ts',
+    line: "if (typeof value !== 'object' || value === null) return false;",
+    from: '||',
+    why: 'null is refused before, and what is no object has no href',
+  },
+];
 
 /** @type {readonly (readonly [RegExp, string])[]} */
 const tsChanges = [

@@ -121,6 +121,22 @@ t.test('a detached array says so', async (t) => {
   t.throws(() => arrayParts(array, 'batch'), { message: 'was its memory transferred' });
 });
 
+t.test('an array that lies about itself is refused', async (t) => {
+  for (const [name, value] of [
+    ['length', 9],
+    ['byteLength', 9],
+    ['byteOffset', 1],
+    ['buffer', new ArrayBuffer(9)],
+  ] as const) {
+    const lying = Object.defineProperty(new Uint8Array(4), name, { value });
+    t.throws(() => ndarray('uint8', [4], lying), {
+      name: 'TypeError',
+      field: 'data',
+      message: 'data says another length or memory of itself than it has: give a plain Uint8Array',
+    });
+  }
+});
+
 t.test('bytes are a view of the caller, wherever it begins', async (t) => {
   const whole = new Uint8Array([9, 9, 1, 2, 3, 9]);
   const parts = arrayParts(ndarray('uint8', [3], whole.subarray(2, 5)), 'batch');
