@@ -30,6 +30,8 @@ comptime {
     _ = @import("store_test.zig");
     _ = @import("capi/exports.zig");
     _ = @import("capi/header_test.zig");
+    _ = @import("capi/memory_test.zig");
+    _ = @import("testing/refusing.zig"); // zstd's memory, whichever tests are chosen.
     _ = @import("fuzz/replay_test.zig");
     _ = @import("tidy.zig");
 }

@@ -4,6 +4,9 @@ import { fileURLToPath } from 'node:url';
 import type { Test } from 'tap';
 import { isFull } from './limits.js';
 
+/** A child that takes this long hangs; a long form may want hours. */
+const hangMs = isFull ? 3 * 3_600_000 : 280_000;
+
 /** How a child ended. */
 export interface Ending {
   readonly code: number | null;
@@ -33,9 +36,6 @@ export interface Child {
   tell(line: string): void;
 }
 
-/** A child that has not ended by then hangs: a little before the test's file is given up. */
-const endMs = isFull ? 3_600_000 : 280_000;
-
 /** Starts `test/support/NAME.mjs` with `args`. */
 export function startChild(
   name: string,
@@ -43,7 +43,7 @@ export function startChild(
   options: ChildOptions = {},
 ): Child {
   const file = fileURLToPath(new URL(`./${name}.mjs`, import.meta.url));
-  const { prefix = [], nodeArgs = [], timeoutMs = endMs } = options;
+  const { prefix = [], nodeArgs = [], timeoutMs = hangMs } = options;
   const [command = '', ...rest] = [...prefix, process.execPath, ...nodeArgs, file, ...args];
   const startMs = performance.now();
   const child = spawn(command, rest, { stdio: 'pipe', env: environment(options.env) });
@@ -115,7 +115,7 @@ export async function answerOf(
   args: readonly string[],
   options: ChildOptions = {},
 ): Promise<unknown> {
-  const ending = await runChild(name, args, { timeoutMs: endMs, ...options });
+  const ending = await runChild(name, args, options);
   const { code, signal, stdout, stderr } = ending;
   t.strictSame([code, signal, stderr], [0, null, ''], `${args[0]} ends well`);
   const [last = ''] = stdout.trim().split('\n').slice(-1);
