@@ -51,6 +51,7 @@ const rooms: readonly (readonly [string, readonly string[]])[] = [
   ['store/walk', ['dtype', 'schema', 'signal', 'store/capability', 'store/ids', 'store/sizes']],
   ['store/logical-digest', ['node:crypto', 'store/capability', 'store/walk']],
   ['store/folder', ['errors', 'node:fs', 'node:path', 'store/path']],
+  ['store/set-file', ['dtype', 'errors', 'schema', 'node:fs']],
   ['store/integrity-file', ['errors', 'node:crypto']],
   [
     'store/integrity',
@@ -63,7 +64,7 @@ const rooms: readonly (readonly [string, readonly string[]])[] = [
   [
     'store/container',
     [
-      ...['errors', 'schema', 'native/binding', 'native/load'],
+      ...['errors', 'schema', 'native/binding', 'native/load', 'node:path', 'store/set-file'],
       ...['store/capability', 'store/handle', 'store/integrity', 'store/options', 'store/path'],
     ],
   ],
@@ -130,6 +131,13 @@ const rooms: readonly (readonly [string, readonly string[]])[] = [
     ],
   ],
 
+  [
+    'store/concat',
+    [
+      ...['dtype', 'errors', 'store/capability', 'store/container', 'store/dense', 'store/fields'],
+      ...['store/options', 'store/path', 'store/ragged', 'store/set-file'],
+    ],
+  ],
   [
     'store/hand-over',
     ['dtype', 'store/capability', 'store/dense-views', 'store/memory', 'store/ragged-views'],

@@ -78,6 +78,8 @@ export type {
   Reader,
   Writer,
 } from './store/capability.js';
+export { Concat, type Concatenated, type ConcatOptions, concat } from './store/concat.js';
+export type { JoinedPart } from './store/container.js';
 export { Dense, type DenseCreateOptions, type DenseExpected } from './store/dense.js';
 export type { Ids } from './store/ids.js';
 export { open } from './store/open.js';

@@ -23,7 +23,6 @@ import { openStore } from '../store/container.js';
 import { Dense } from '../store/dense.js';
 import { knownFields } from '../store/fields.js';
 import { isContainerFolder } from '../store/folder.js';
-import { attachIntegrity, hasIntegrity } from '../store/integrity.js';
 import { itemBytesOf } from '../store/logical-digest.js';
 import { type ContainerPath, locate } from '../store/path.js';
 import { Ragged } from '../store/ragged.js';
@@ -83,13 +82,9 @@ export async function recode(
     throw new ArgumentTypeError('codec', "codec must be 'raw', 'zstd' or 'zstd_dict': none came");
   }
   assertOutside(target);
-  const container = locate(source);
-  const opened = openStore(source);
+  // Damage must not be copied into a container that looks sound.
+  const opened = openStore(source, 'present');
   try {
-    // Damage must not be copied into a container that looks sound.
-    if (hasIntegrity(container)) {
-      attachIntegrity(container, opened.handle, opened.recordCount);
-    }
     const facts = factsOf(opened);
     const reader = readerOf(opened);
     const codec = await codecOf(fields.codec, fields.dictBytes, reader);

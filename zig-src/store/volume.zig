@@ -10,6 +10,7 @@ const map_module = @import("map.zig");
 const residence_module = @import("residence.zig");
 const checksum = @import("checksum.zig");
 const scratch = @import("scratch.zig");
+const parts = @import("parts.zig");
 const executor = @import("../executor.zig");
 const fault_module = @import("../fault.zig");
 const Error = fault_module.Error;
@@ -23,6 +24,23 @@ pub const data_prefix = "data_";
 pub fn dataName(buffer: *[16]u8, shard: u32) []const u8 {
     return std.fmt.bufPrint(buffer, data_prefix ++ "{d}.zr", .{shard}) catch unreachable; // 3 digits at most
 }
+
+/// The volumes of a set, one id space over them.
+pub const Table = parts.Table(Volume);
+
+pub const no_part = std.math.maxInt(u32);
+
+/// Where a record is: in which volume, and its id there.
+pub const Home = struct {
+    volume: *Volume,
+    record: u64,
+    /// Of a set: the part's place in its table; else `no_part`.
+    part: u32,
+};
+
+/// Files of a set up to this number are asked for their sizes once a batch each; of a larger one as
+/// often as the batch comes to them.
+const files_told_apart_max = 16_384;
 
 /// Copied or decoded in some tens of microseconds (docs/performance.md).
 const quick_raw_bytes_max = 512 << 10;
@@ -50,6 +68,9 @@ pub const Volume = struct {
     map_stored_bytes: u64 = 0,
     /// Whether all of the map is in memory. Null: there is no map, or that cannot be told.
     residence: ?residence_module.Residence = null,
+    /// Null: the records lie in the files below. Else this volume is a set: it has no files of its own, its
+    /// `codec` is raw if that of every part is, and its records are those of its parts.
+    table: ?*const Table = null,
     /// Readers only: what every record read is held against (checksum.zig). Null: nothing is.
     words: ?[]const u64 = null,
     /// Batches that are still to ask for their pages ahead of copying: set when a lane had to wait for
@@ -64,28 +85,62 @@ pub const Volume = struct {
         return if (volume.dict) |*dict| dict else null;
     }
 
-    /// The map, when it can be used for a batch now.
+    /// Wants an id below `length`.
+    pub fn home(volume: *Volume, id: u64) Home {
+        const table = volume.table orelse return .{ .volume = volume, .record = id, .part = no_part };
+        const index = table.indexOf(id);
+        const part = &table.parts[index];
+        return .{ .volume = part.owner, .record = id - part.start, .part = index };
+    }
+
+    /// The map, when it can be used for a batch now. Not of a set.
     pub fn usableMap(volume: *const Volume) ?*const map_module.Map {
         const map = if (volume.map) |*there| there else return null;
         return if (map.usable()) map else null;
     }
 
-    /// The map for a batch that is about to be gathered.
-    pub fn mapForBatch(volume: *Volume) ?*const map_module.Map {
-        const map = volume.usableMap() orelse return null;
-        if (volume.residence) |*residence| residence.tick(map);
-        return map;
+    /// Can a batch be gathered from maps now? Of a set: from those of all parts.
+    pub fn mapsForBatch(volume: *Volume) bool {
+        const table = volume.table orelse {
+            const map = volume.usableMap() orelse return false;
+            if (volume.residence) |*residence| residence.tick(map);
+            return true;
+        };
+        if (!map_module.arm()) return false;
+        for (table.parts) |part| if (!part.owner.isMapSound()) return false;
+        for (table.parts) |part| if (part.owner.residence) |*residence| residence.tick(&part.owner.map.?);
+        return true;
+    }
+
+    fn isMapSound(volume: *const Volume) bool {
+        return if (volume.map) |*map| !map.isBroken() else false;
     }
 
     /// Up to how many bytes of records a gather takes some tens of microseconds and waits for no disk.
     /// 0: none.
     pub fn quickBytes(volume: *const Volume) u64 {
-        const residence = if (volume.residence) |*there| there else return 0;
-        if (!residence.isResident() or volume.usableMap() == null) return 0;
+        if (volume.table) |table| {
+            if (!map_module.arm()) return 0;
+            const now_ns = map_module.nowNs();
+            for (table.parts) |part| {
+                const residence = if (part.owner.residence) |*there| there else return 0;
+                if (!residence.isResident(now_ns) or !part.owner.isMapSound()) return 0;
+            }
+        } else {
+            const residence = if (volume.residence) |*there| there else return 0;
+            if (!residence.isResident(map_module.nowNs()) or volume.usableMap() == null) return 0;
+        }
         return switch (volume.codec) {
             .raw => quick_raw_bytes_max,
             .zstd, .zstd_dict => quick_zstd_bytes_max,
         };
+    }
+
+    /// A lane had to wait for the disk.
+    pub fn disproveResidence(volume: *Volume) void {
+        if (volume.table) |table| {
+            for (table.parts) |part| if (part.owner.residence) |*residence| residence.disprove();
+        } else if (volume.residence) |*residence| residence.disprove();
     }
 
     /// Fills `target` from `meta.zr`. The table was measured at open, so a short read means that the
@@ -195,22 +250,54 @@ pub const Volume = struct {
         return .{ .offset = at[0], .phys_length = @truncate(second), .logic_length = @truncate(second >> 32) };
     }
 
-    /// After a batch from the map: did every byte come from the files as they were at open? A file
-    /// cut inside a page reads as zeros without a signal, so sizes are asked, of the shards in
-    /// `touched` (all when null).
+    /// After a batch from maps: did every byte come from the files as they were at open? A file cut
+    /// inside a page reads as zeros without a signal, so sizes are asked: of the table, and of the shards
+    /// that hold `ids`.
+    pub fn mapsHeld(volume: *Volume, ids: []const u64) bool {
+        const table = volume.table orelse {
+            return volume.mapHeld(&volume.map.?, if (ids.len < volume.shard_count) ids else null);
+        };
+        // A bit for each file that was asked.
+        var asked: std.StaticBitSet(files_told_apart_max) = .empty;
+        for (ids) |id| {
+            if (id >= volume.length) continue;
+            const part = &table.parts[table.indexOf(id)];
+            const owner = part.owner;
+            if (!owner.isMapSound()) return false;
+            const shard = owner.shardOf(id - part.start);
+            const meta_at = part.file_base;
+            const data_at = meta_at + 1 + shard;
+            if (data_at >= files_told_apart_max) {
+                if (!owner.isTableWhole() or !owner.isShardWhole(shard)) return false;
+                continue;
+            }
+            if (!asked.isSet(data_at)) {
+                asked.set(data_at);
+                if (!owner.isShardWhole(shard)) return false;
+            }
+            if (!asked.isSet(meta_at)) {
+                asked.set(meta_at);
+                if (!owner.isTableWhole()) return false;
+            }
+        }
+        return true;
+    }
+
+    fn isTableWhole(volume: *const Volume) bool {
+        return (map_module.sizeOf(volume.meta) orelse 0) >= format.locationOffset(volume.length);
+    }
+
+    fn isShardWhole(volume: *const Volume, shard: u32) bool {
+        return (map_module.sizeOf(volume.data[shard]) orelse 0) >= volume.tails[shard];
+    }
+
+    /// As `mapsHeld`, of a volume with files; `touched` null: all shards.
     pub fn mapHeld(volume: *const Volume, map: *const map_module.Map, touched: ?[]const u64) bool {
-        if (map.isBroken()) return false;
-        const table_end = format.locationOffset(volume.length);
-        if ((map_module.sizeOf(volume.meta) orelse 0) < table_end) return false;
+        if (map.isBroken() or !volume.isTableWhole()) return false;
         if (touched) |ids| {
-            for (ids) |id| {
-                const shard = volume.shardOf(id);
-                if ((map_module.sizeOf(volume.data[shard]) orelse 0) < volume.tails[shard]) return false;
-            }
+            for (ids) |id| if (!volume.isShardWhole(volume.shardOf(id))) return false;
         } else {
-            for (volume.data, volume.tails[0..volume.shard_count]) |file, tail| {
-                if ((map_module.sizeOf(file) orelse 0) < tail) return false;
-            }
+            for (0..volume.shard_count) |shard| if (!volume.isShardWhole(@intCast(shard))) return false;
         }
         return true;
     }
