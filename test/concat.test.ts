@@ -11,6 +11,7 @@ import {
   concat,
   DataLoader,
   Dense,
+  type DenseBatch,
   type DenseReader,
   digest,
   logicalDigest,
@@ -274,7 +275,7 @@ t.test('what is no set is refused', async (t) => {
   t.equal(await codeOf(() => concat([one], { nonsense: 1 } as never)), 'INVALID_ARGUMENT');
   one.closeSync();
   t.equal(await codeOf(() => concat([one])), 'CLOSED');
-  t.equal((await set.gather([0, 3])).shape[0], 2, 'one reader twice, closed once');
+  t.equal(((await set.gather([0, 3])) as DenseBatch).shape[0], 2, 'one reader twice, closed once');
   await set.close();
   t.equal(await codeOf(() => set.gatherSync([0])), 'CLOSED');
   await set.close();

@@ -370,7 +370,7 @@ pub const Store = struct {
             .data = &.{},
         };
         var part_count: usize = 0;
-        var file_count: u32 = 0;
+        var shard_count: u32 = 0;
         for (members, dim_bytes, 0..) |member, bytes, index| {
             assert(member.build == null and member.set == null);
             const volume = &member.volume;
@@ -378,12 +378,20 @@ pub const Store = struct {
                 return fault.fail(error.TooLarge, .none, "the parts hold more records than can be counted", .{});
             };
             if (volume.length > 0) {
-                room[part_count] = .{ .owner = volume, .start = whole.length, .end = end, .dim_bytes = bytes, .extra_bytes = (@as(i32, dim_bytes[0]) - bytes) * @as(i32, @intCast(ndim)), .file_base = file_count, .member = @intCast(index) };
+                room[part_count] = .{
+                    .owner = volume,
+                    .start = whole.length,
+                    .end = end,
+                    .dim_bytes = bytes,
+                    .extra_bytes = (@as(i32, dim_bytes[0]) - bytes) * @as(i32, @intCast(ndim)),
+                    .shard_base = shard_count,
+                    .member = @intCast(index),
+                };
                 part_count += 1;
                 if (volume.codec != .raw) whole.codec = .zstd;
                 whole.map_stored_bytes +|= volume.map_stored_bytes;
             }
-            file_count +|= 1 + volume.shard_count;
+            shard_count +|= volume.shard_count;
             whole.length = end;
         }
         const table: ?volume_module.Table = if (part_count == 0) null else volume_module.Table.init(gpa, room[0..part_count]) catch return fault.outOfMemory("a set", wanted_bytes);

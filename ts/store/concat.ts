@@ -8,15 +8,14 @@ import type { DType } from '../dtype.js';
 import { ArgumentTypeError, LoaderxError, show } from '../errors.js';
 import type { DenseReader, OpenOptions, RaggedReader } from './capability.js';
 import {
-  differenceOf,
+  assertAlike,
   type JoinedPart,
   joined,
+  nameOf,
   type OpenedReader,
   type OpenedStore,
   openedOf,
   openSetStore,
-  schemaError,
-  setFormOf,
 } from './container.js';
 import { denseReader } from './dense.js';
 import { knownFields } from './fields.js';
@@ -68,15 +67,8 @@ export function concat(
   const { maxBatchBytes } = knownFields(options, ['maxBatchBytes']);
   const batchBytesMax = batchBytesMaxOf(maxBatchBytes);
   const members = membersOf(readers);
-  const [first] = members;
-  if (first === undefined) throw new ArgumentTypeError('readers', 'readers is empty');
-  for (const [index, { handle, schema }] of members.entries()) {
-    const difference = differenceOf(setFormOf(first.schema), setFormOf(schema));
-    if (difference === undefined) continue;
-    const { field, found, wanted } = difference;
-    const text = `readers[${index}] holds ${field} ${found}, and readers[0] ${wanted}`;
-    throw schemaError(handle.path, field, text);
-  }
+  if (members.length === 0) throw new ArgumentTypeError('readers', 'readers is empty');
+  assertAlike(members);
   return readerOf(joined(members, nameOf(members)), batchBytesMax);
 }
 
@@ -127,12 +119,6 @@ function membersOf(readers: unknown): OpenedStore[] {
     }
     return opened;
   });
-}
-
-/** What errors call it that are about no container alone. */
-function nameOf([first, ...others]: readonly OpenedStore[]): string {
-  const name = first?.handle.path ?? '';
-  return others.length === 0 ? name : `${name} and ${others.length} more`;
 }
 
 /** The class of readers has `parts`, and the store has several. */

@@ -2,11 +2,12 @@
  * A container begun or opened: path, lock and schema, before anybody cares about records.
  */
 import path from 'node:path';
-import { fromNative, LoaderxError, show } from '../errors.js';
+import { ArgumentTypeError, fromNative, LoaderxError, show } from '../errors.js';
 import type { StoreHandle, StoreInfo } from '../native/binding.js';
 import { native } from '../native/load.js';
 import { type Dialect, decodeSchema, dimBytesOf, encodeSchema, type Schema } from '../schema.js';
 import type { Codec } from './capability.js';
+import { isRegularFile } from './folder.js';
 import { Handle } from './handle.js';
 import { attachIntegrity, hasIntegrity } from './integrity.js';
 import { type CreateSettings, codecs } from './options.js';
@@ -83,6 +84,64 @@ export function openStore(path: unknown, verifying: Verifying = 'none'): OpenedS
   }
 }
 
+/**
+ * Opens containers and joins them, in this order. A path of a set's file stands for its parts.
+ *
+ * @throws as `openStore`; TypeError for what is no list, or empty; LoaderxError SCHEMA for the first that
+ *   holds something else than the first of all
+ */
+export function openParts(paths: unknown, verifying: Verifying = 'none'): OpenedStore {
+  const opened = openEach(paths, verifying);
+  try {
+    assertAlike(opened);
+    return joined(opened, nameOf(opened));
+  } finally {
+    // The joined one keeps their files open.
+    for (const { handle } of opened) handle.closeSync();
+  }
+}
+
+function openEach(paths: unknown, verifying: Verifying): OpenedStore[] {
+  if (!Array.isArray(paths) || paths.length === 0) {
+    throw new ArgumentTypeError('parts', `parts must be a list of paths, got ${show(paths)}`);
+  }
+  const opened: OpenedStore[] = [];
+  try {
+    for (const location of paths.flatMap(partsAt)) opened.push(openContainer(location, verifying));
+    return opened;
+  } catch (error) {
+    for (const { handle } of opened) handle.closeSync();
+    throw error;
+  }
+}
+
+/** The containers that a path stands for: those of a set, where a set's file is there. */
+export function partsAt(path: unknown): Location[] {
+  const location = locate(path);
+  const set = setAt(location);
+  if (set === undefined) return [location];
+  return set.parts.map((part) => partLocation(location, part.path));
+}
+
+/** Throws SCHEMA for the first that holds something else than the first of all. */
+export function assertAlike(opened: readonly OpenedStore[]): void {
+  const [first] = opened;
+  if (first === undefined) return;
+  for (const { handle, schema } of opened) {
+    const difference = differenceOf(setFormOf(first.schema), setFormOf(schema));
+    if (difference === undefined) continue;
+    const { field, found, wanted } = difference;
+    const text = `holds ${field} ${found}, and ${first.handle.path} ${wanted}`;
+    throw schemaError(handle.path, field, text);
+  }
+}
+
+/** What errors call joined containers that are about none of them alone. */
+export function nameOf([first, ...others]: readonly OpenedStore[]): string {
+  const name = first?.handle.path ?? '';
+  return others.length === 0 ? name : `${name} and ${others.length} more`;
+}
+
 /** As `openStore`, for a path that must be a set's file. */
 export function openSetStore(path: unknown, verifying: Verifying): OpenedStore {
   const location = locate(path);
@@ -92,6 +151,11 @@ export function openSetStore(path: unknown, verifying: Verifying): OpenedStore {
     throw new LoaderxError('MALFORMED', `${location.shown}: ${reason}`, { path: location.shown });
   }
   return openSet(location, set, verifying);
+}
+
+/** The set whose file is at a path; undefined where no such file is. Throws MALFORMED, IO. */
+export function setAt(location: Location): SetFile | undefined {
+  return isRegularFile(location) ? readSetFile(location.native, location.shown) : undefined;
 }
 
 function isNoFolder(error: unknown): boolean {
@@ -200,10 +264,10 @@ export function differenceOf(
   return undefined;
 }
 
-/** `logicalDigest`: what the integrity file must say, where one is read. */
-function openContainer(
+/** As `openStore`, no set. `logicalDigest`: what the integrity file must say, where one is read. */
+export function openContainer(
   location: Location,
-  verifying: Verifying,
+  verifying: Verifying = 'none',
   logicalDigest?: string,
 ): OpenedStore {
   const addon = native();

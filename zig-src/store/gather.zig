@@ -79,14 +79,19 @@ const in_place_bytes_min = 128 << 10;
 pub fn fixed(volume: *Volume, ids: []const u64, record_bytes: u64, target: []u8, cancel: Cancel, fault: *Fault) Error!void {
     assert(record_bytes >= 1);
     assert(target.len == ids.len * record_bytes);
+    var cut = false;
     if (volume.mapsForBatch()) {
-        const result = fixedFrom(volume, true, ids, record_bytes, target, cancel, fault);
-        if (volume.mapsHeld(ids)) return result;
+        const result = fixedFrom(volume, true, ids, record_bytes, target, cancel, &cut, fault);
+        if (!cut and volume.mapsHeld(ids)) {
+            // What fails in a set is done again, since nobody asked whether its tables are whole.
+            if (volume.table == null) return result;
+            if (result) |_| return else |_| {}
+        }
     }
-    return fixedFrom(volume, false, ids, record_bytes, target, cancel, fault);
+    return fixedFrom(volume, false, ids, record_bytes, target, cancel, &cut, fault);
 }
 
-fn fixedFrom(volume: *Volume, mapped: bool, ids: []const u64, record_bytes: u64, target: []u8, cancel: Cancel, fault: *Fault) Error!void {
+fn fixedFrom(volume: *Volume, mapped: bool, ids: []const u64, record_bytes: u64, target: []u8, cancel: Cancel, cut: *bool, fault: *Fault) Error!void {
     var run: Fixed = .{
         .outcome = .{ .io = volume.io, .cancel = cancel },
         .volume = volume,
@@ -99,6 +104,7 @@ fn fixedFrom(volume: *Volume, mapped: bool, ids: []const u64, record_bytes: u64,
         .block_count = blockCount(volume, mapped, ids.len, target.len),
     };
     volume.executor.fanOut(Fixed, &run, run.block_count, std.math.maxInt(u32), Fixed.block);
+    cut.* = run.outcome.cut.load(.monotonic);
     return run.outcome.result(fault);
 }
 
@@ -137,14 +143,18 @@ const Fixed = struct {
         if (run.advised) advise(volume, ids[@intCast(at.*)..]);
         const watch: Watch = .begin(volume, end - at.*);
         defer watch.end(volume);
+        var suspects: Suspects = .init(volume);
+        defer suspects.ask(&run.outcome);
         var k: usize = @intCast(at.*);
-        const record_ahead = recordAhead(volume);
-        prefetchFirst(volume, ids[k..], record_ahead);
+        var ahead: Ahead = .{ .volume = volume, .ids = ids, .records = recordAhead(volume) };
+        ahead.begin(k);
         while (k < ids.len) : (k += 1) {
             at.* = k;
             try run.outcome.proceed(k, fault);
-            prefetchNext(volume, ids, k, record_ahead);
-            const home = try homeOf(volume, ids[k], fault);
+            ahead.step(k);
+            if (ids[k] >= volume.length) return outOfRange(volume, ids[k], fault);
+            const home = ahead.home(k);
+            fault.part = memberOf(volume, home);
             const owner = home.volume;
             const id = home.record;
             const map = &owner.map.?;
@@ -163,6 +173,7 @@ const Fixed = struct {
             } else {
                 copy.plain(target, source);
             }
+            suspects.look(home, location, shard, source);
         }
     }
 
@@ -224,11 +235,14 @@ pub fn ragged(
     if (ids.len == 0) return;
     const locations = volume.gpa.alloc(format.Location, ids.len) catch return fault.outOfMemory("locations", ids.len * format.location_bytes);
     defer volume.gpa.free(locations);
+    const homes: []Home = if (volume.table == null) &.{} else volume.gpa.alloc(Home, ids.len) catch return fault.outOfMemory("locations", ids.len * @sizeOf(Home));
+    defer volume.gpa.free(homes);
     var run: Ragged = .{
         .outcome = .{ .io = volume.io, .cancel = cancel },
         .volume = volume,
         .ids = ids,
         .locations = locations,
+        .homes = homes,
         .geometry = geometry,
         .payload_bytes_max = payload_bytes_max,
         .offsets = offsets,
@@ -238,7 +252,10 @@ pub fn ragged(
     if (volume.mapsForBatch()) {
         run.mapped = true;
         const result = run.whole(fault);
-        if (volume.mapsHeld(ids)) return result;
+        if (!run.outcome.cut.load(.monotonic) and volume.mapsHeld(ids)) {
+            if (volume.table == null) return result;
+            if (result) |_| return else |_| {}
+        }
         run.mapped = false;
         run.outcome = .{ .io = volume.io, .cancel = cancel };
     }
@@ -253,6 +270,8 @@ const Ragged = struct {
     stream: bool = false,
     ids: []const u64,
     locations: []format.Location,
+    /// Of a set; else empty. Filled with the locations.
+    homes: []Home,
     geometry: RaggedGeometry,
     payload_bytes_max: u64,
     offsets: []u64,
@@ -274,7 +293,7 @@ const Ragged = struct {
 
     fn whole(run: *Ragged, fault: *Fault) Error!void {
         const volume = run.volume;
-        try measure(volume, run.mapped, run.ids, run.locations, run.outcome.cancel, fault);
+        try measure(volume, run.mapped, run.ids, run.locations, run.homes, run.outcome.cancel, fault);
         const any_in_place = try run.layOut(fault);
         const total = run.offsets[run.ids.len];
         run.advised = takeAdvice(volume, run.mapped);
@@ -293,8 +312,9 @@ const Ragged = struct {
 
     /// Offsets from the locations, and the target. True: there are records that decode in place.
     fn layOut(run: *Ragged, fault: *Fault) Error!bool {
-        for (run.ids, run.locations, 0..) |id, location, i| {
-            const home = try homeOf(run.volume, id, fault);
+        for (run.locations, 0..) |location, i| {
+            const home = run.homeAt(i);
+            fault.part = memberOf(run.volume, home);
             const payload_bytes = try run.geometryOf(home).payloadBytes(location.logic_length, home.record, fault);
             run.offsets[i + 1] = run.offsets[i] + payload_bytes; // Below 2^31 each; a request has far fewer than 2^33 ids.
             if (run.offsets[i + 1] > run.payload_bytes_max) {
@@ -317,7 +337,7 @@ const Ragged = struct {
 
     /// Wants an id that was measured.
     fn homeAt(run: *const Ragged, index: usize) Home {
-        return run.volume.home(run.ids[index]);
+        return if (run.homes.len > 0) run.homes[index] else run.volume.home(run.ids[index]);
     }
 
     /// The parts of a set may be of two dialects, which differ in the bytes of a dimension.
@@ -370,6 +390,8 @@ const Ragged = struct {
         defer if (run.stream) copy.fence();
         const watch: Watch = .begin(volume, if (run.mapped) end - at.* else 0);
         defer watch.end(volume);
+        var suspects: Suspects = .init(volume);
+        defer if (run.mapped) suspects.ask(&run.outcome);
         const record_ahead = recordAhead(volume);
         if (run.mapped) {
             if (run.advised) run.adviseBlock(at.*, end);
@@ -383,6 +405,7 @@ const Ragged = struct {
             const home = run.homeAt(index);
             fault.part = memberOf(run.volume, home);
             if (home.volume.codec == .raw) try run.raw(home, index, lease, fault) else try run.compressed(home, index, lease.?, fault);
+            if (run.mapped) suspects.look(home, run.locations[index], home.volume.shardOf(home.record), run.stored(home, index));
         }
     }
 
@@ -504,7 +527,7 @@ pub fn logicalBytes(volume: *Volume, ids: []const u64, bytes_out: []u64, cancel:
     while (done < ids.len) {
         var locations: [location_batch]format.Location = undefined;
         const part = ids[done..@min(ids.len, done + location_batch)];
-        try measure(volume, false, part, locations[0..part.len], cancel, fault);
+        try measure(volume, false, part, locations[0..part.len], &.{}, cancel, fault);
         for (part, locations[0..part.len], bytes_out[done..][0..part.len]) |id, location, *bytes| {
             const extra = if (volume.table) |table| table.parts[volume.home(id).part].extra_bytes else 0;
             bytes.* = @intCast(@max(0, @as(i64, location.logic_length) + extra));
@@ -515,14 +538,15 @@ pub fn logicalBytes(volume: *Volume, ids: []const u64, bytes_out: []u64, cancel:
 
 // ---- locations ----
 
-/// Locations of `ids`, checked.
-fn measure(volume: *Volume, mapped: bool, ids: []const u64, locations: []format.Location, cancel: Cancel, fault: *Fault) Error!void {
+/// Locations of `ids`, checked. `homes`: what becomes their homes too; or empty.
+fn measure(volume: *Volume, mapped: bool, ids: []const u64, locations: []format.Location, homes: []Home, cancel: Cancel, fault: *Fault) Error!void {
     var run: Measure = .{
         .outcome = .{ .io = volume.io, .cancel = cancel },
         .volume = volume,
         .mapped = mapped,
         .ids = ids,
         .locations = locations,
+        .homes = homes,
         // From the map an entry costs some nanoseconds; only very many are worth a second lane.
         .block_count = if (!mapped or ids.len >= 1 << 16) blockCount(volume, false, ids.len, 0) else 1,
     };
@@ -536,6 +560,7 @@ const Measure = struct {
     mapped: bool,
     ids: []const u64,
     locations: []format.Location,
+    homes: []Home,
     block_count: u32,
 
     fn block(run: *Measure, task: u32) void {
@@ -553,10 +578,12 @@ const Measure = struct {
             const locations = run.locations[@intCast(at.*)..@intCast(stop)];
             try run.outcome.proceed(at.*, fault);
             if (run.mapped) {
-                for (ids[0..@min(ids.len, location_ahead)]) |id| prefetchLocation(volume, id);
+                var ahead: Ahead = .{ .volume = volume, .ids = ids, .records = 0 };
+                ahead.begin(0);
                 for (ids, locations, 0..) |id, *location, i| {
-                    if (i + location_ahead < ids.len) prefetchLocation(volume, ids[i + location_ahead]);
-                    const home = try homeOf(volume, id, fault);
+                    ahead.step(i);
+                    if (id >= volume.length) return outOfRange(volume, id, fault);
+                    const home = ahead.home(i);
                     location.* = Volume.mappedLocation(&home.volume.map.?, home.record);
                 }
             } else {
@@ -564,6 +591,7 @@ const Measure = struct {
             }
             for (ids, locations) |id, location| {
                 const home = try homeOf(volume, id, fault);
+                if (run.homes.len > 0) run.homes[@intCast(at.*)] = home;
                 const owner = home.volume;
                 const shard = owner.shardOf(home.record);
                 try format.checkLocation(location, home.record, shard, owner.tails[shard], owner.codec, fault);
@@ -609,37 +637,112 @@ fn outOfRange(volume: *const Volume, id: u64, fault: *Fault) Error {
 
 // ---- the map: prefetch and advice. A prefetch of a nonsense address does nothing. ----
 
-fn prefetchLocation(volume: *Volume, id: u64) void {
-    if (id >= volume.length) return;
-    const home = volume.home(id);
-    @prefetch(home.volume.map.?.metaBytes() + @as(usize, @intCast(format.locationOffset(home.record))), .{});
-    home.volume.prefetchWord(home.record);
-}
+/// What lies before the record that is being copied: entries of the table and records on their way into
+/// the cache, and of a set the records' homes, which are looked up once each.
+const Ahead = struct {
+    volume: *Volume,
+    ids: []const u64,
+    /// How many records; 0: entries alone.
+    records: usize,
+    ring: [2 * location_ahead]Home = undefined,
 
-fn prefetchRecord(volume: *Volume, id: u64) void {
-    if (id >= volume.length) return;
-    const home = volume.home(id);
-    const map = &home.volume.map.?;
-    const location = Volume.mappedLocation(map, home.record);
-    const address = @intFromPtr(map.dataBytes(home.volume.shardOf(home.record))) +% @as(usize, @truncate(location.offset));
-    // Unchecked as yet, so as a number: a prefetch cannot fault.
-    if (address != 0) copy.prefetch(@ptrFromInt(address), location.phys_length);
-}
+    fn begin(ahead: *Ahead, from: usize) void {
+        for (from..@min(ahead.ids.len, from + location_ahead)) |k| ahead.location(k);
+        for (from..@min(ahead.ids.len, from + ahead.records)) |k| ahead.record(k);
+    }
+
+    /// Wants a call for each k in turn.
+    fn step(ahead: *Ahead, k: usize) void {
+        if (k + location_ahead < ahead.ids.len) ahead.location(k + location_ahead);
+        if (ahead.records > 0 and k + ahead.records < ahead.ids.len) ahead.record(k + ahead.records);
+    }
+
+    /// Of an id below the length, from k on as far as is looked ahead.
+    fn home(ahead: *const Ahead, k: usize) Home {
+        if (ahead.volume.table != null) return ahead.ring[k % ahead.ring.len];
+        return .{ .volume = ahead.volume, .record = ahead.ids[k], .part = volume_module.no_part };
+    }
+
+    fn location(ahead: *Ahead, k: usize) void {
+        const id = ahead.ids[k];
+        if (id >= ahead.volume.length) return;
+        const there = ahead.volume.home(id);
+        if (ahead.volume.table != null) ahead.ring[k % ahead.ring.len] = there;
+        @prefetch(there.volume.map.?.metaBytes() + @as(usize, @intCast(format.locationOffset(there.record))), .{});
+        there.volume.prefetchWord(there.record);
+    }
+
+    fn record(ahead: *const Ahead, k: usize) void {
+        if (ahead.ids[k] >= ahead.volume.length) return;
+        const there = ahead.home(k);
+        const map = &there.volume.map.?;
+        const entry = Volume.mappedLocation(map, there.record);
+        const address = @intFromPtr(map.dataBytes(there.volume.shardOf(there.record))) +% @as(usize, @truncate(entry.offset));
+        // Unchecked as yet, so as a number: a prefetch cannot fault.
+        if (address != 0) copy.prefetch(@ptrFromInt(address), entry.phys_length);
+    }
+};
+
+/// Shards of a set that could have deceived a lane, which asks for them after it has copied. Asking all
+/// that it came to would cost more than copying, with many parts and small records.
+///
+/// A file that was cut inside a page reads as zeros to the end of that page, without a signal; pages behind
+/// it raise one. So a record is what it was unless its last byte is zero. If it is, the shard's last page is
+/// touched: that raises the signal where the cut lies before it. Only of a record that lies in that very
+/// page the shard's size has to be asked.
+const Suspects = struct {
+    table: ?*const volume_module.Table,
+    /// By the numbers that parts have for them. Undefined where there is no set.
+    touched: Bits = undefined,
+    asked: Bits = undefined,
+    any: bool = false,
+    cut: bool = false,
+
+    /// Shards behind are asked for at each record.
+    const told_apart_max = 8192;
+    const Bits = std.StaticBitSet(told_apart_max);
+
+    fn init(volume: *const Volume) Suspects {
+        var suspects: Suspects = .{ .table = volume.table };
+        if (volume.table != null) {
+            suspects.touched = .empty;
+            suspects.asked = .empty;
+        }
+        return suspects;
+    }
+
+    /// `stored`: the record's bytes, copied or decoded.
+    fn look(suspects: *Suspects, home: Home, location: format.Location, shard: u32, stored: []const u8) void {
+        const table = suspects.table orelse return;
+        if (stored[stored.len - 1] != 0) return;
+        const number = table.parts[home.part].shard_base +| shard;
+        if (number >= told_apart_max) {
+            suspects.cut = suspects.cut or !home.volume.isShardWhole(shard);
+            return;
+        }
+        suspects.any = true;
+        if (home.volume.isAtEnd(location, shard)) suspects.asked.set(number) else suspects.touched.set(number);
+    }
+
+    fn ask(suspects: *Suspects, outcome: *Outcome) void {
+        if (suspects.any) {
+            for (suspects.table.?.parts) |part| {
+                for (0..part.owner.shard_count) |shard| {
+                    const number = part.shard_base +| @as(u32, @intCast(shard));
+                    if (number >= told_apart_max) break;
+                    if (suspects.touched.isSet(number)) part.owner.touchShard(@intCast(shard));
+                    if (suspects.asked.isSet(number) and !part.owner.isShardWhole(@intCast(shard))) suspects.cut = true;
+                }
+            }
+        }
+        if (suspects.cut) outcome.cut.store(true, .monotonic);
+    }
+};
 
 /// By the average stored size, which is that of most records or of none; then it matters little.
 fn recordAhead(volume: *const Volume) usize {
     const bytes = @max(1, volume.map_stored_bytes / @max(1, volume.length));
     return @intCast(std.math.clamp(ahead_bytes / bytes, record_ahead_min, record_ahead_max));
-}
-
-fn prefetchFirst(volume: *Volume, ids: []const u64, record_ahead: usize) void {
-    for (ids[0..@min(ids.len, location_ahead)]) |id| prefetchLocation(volume, id);
-    for (ids[0..@min(ids.len, record_ahead)]) |id| prefetchRecord(volume, id);
-}
-
-fn prefetchNext(volume: *Volume, ids: []const u64, k: usize, record_ahead: usize) void {
-    if (k + location_ahead < ids.len) prefetchLocation(volume, ids[k + location_ahead]);
-    if (k + record_ahead < ids.len) prefetchRecord(volume, ids[k + record_ahead]);
 }
 
 /// Asks for the pages of all records of a block at once: a deep queue for the disk instead of one
@@ -706,6 +809,8 @@ const Outcome = struct {
     failed_at: std.atomic.Value(u64) = .init(std.math.maxInt(u64)),
     failure: Error = error.Unexpected,
     fault: Fault = .{},
+    /// A file of a set was found to be shorter than at open.
+    cut: std.atomic.Value(bool) = .init(false),
 
     /// Called before each record: an error when the gather was given up or cannot succeed any more.
     fn proceed(outcome: *Outcome, at: u64, fault: *Fault) Error!void {

@@ -24,8 +24,8 @@ pub fn Table(comptime Owner: type) type {
             /// What its records' sizes differ by from those of the set's first member, which writes its
             /// dimensions in more or fewer bytes.
             extra_bytes: i32 = 0,
-            /// How many files all parts before it have.
-            file_base: u32 = 0,
+            /// How many shards all parts before it have.
+            shard_base: u32 = 0,
             /// Which of the set's members it is; empty members are no parts.
             member: u32 = 0,
         };

@@ -38,10 +38,6 @@ pub const Home = struct {
     part: u32,
 };
 
-/// Files of a set up to this number are asked for their sizes once a batch each; of a larger one as
-/// often as the batch comes to them.
-const files_told_apart_max = 16_384;
-
 /// Copied or decoded in some tens of microseconds (docs/performance.md).
 const quick_raw_bytes_max = 512 << 10;
 const quick_zstd_bytes_max = 16 << 10;
@@ -253,41 +249,38 @@ pub const Volume = struct {
     /// After a batch from maps: did every byte come from the files as they were at open? A file cut
     /// inside a page reads as zeros without a signal, so sizes are asked: of the table, and of the shards
     /// that hold `ids`.
+    ///
+    /// Of a set, whose files may be many, this tells only of pages that were replaced. Whoever gathered asks
+    /// for what a cut file could have deceived it with (gather.zig, Suspects). Of a cut table nobody is
+    /// deceived: an entry that lost its last bytes is none that a record could be read by, so the gather
+    /// fails.
     pub fn mapsHeld(volume: *Volume, ids: []const u64) bool {
         const table = volume.table orelse {
             return volume.mapHeld(&volume.map.?, if (ids.len < volume.shard_count) ids else null);
         };
-        // A bit for each file that was asked.
-        var asked: std.StaticBitSet(files_told_apart_max) = .empty;
-        for (ids) |id| {
-            if (id >= volume.length) continue;
-            const part = &table.parts[table.indexOf(id)];
-            const owner = part.owner;
-            if (!owner.isMapSound()) return false;
-            const shard = owner.shardOf(id - part.start);
-            const meta_at = part.file_base;
-            const data_at = meta_at + 1 + shard;
-            if (data_at >= files_told_apart_max) {
-                if (!owner.isTableWhole() or !owner.isShardWhole(shard)) return false;
-                continue;
-            }
-            if (!asked.isSet(data_at)) {
-                asked.set(data_at);
-                if (!owner.isShardWhole(shard)) return false;
-            }
-            if (!asked.isSet(meta_at)) {
-                asked.set(meta_at);
-                if (!owner.isTableWhole()) return false;
-            }
-        }
+        for (table.parts) |part| if (!part.owner.isMapSound()) return false;
         return true;
+    }
+
+    /// Touches the last page of a shard: if the file was cut before it, the map is broken after that.
+    pub fn touchShard(volume: *const Volume, shard: u32) void {
+        const tail = volume.tails[shard];
+        if (tail == 0) return;
+        const address = volume.map.?.dataBytes(shard) + @as(usize, @intCast(tail - 1));
+        _ = @as(*const volatile u8, @ptrCast(address)).*;
+    }
+
+    /// Whether a record, whose location was checked, has bytes in the last page of its shard.
+    pub fn isAtEnd(volume: *const Volume, location: format.Location, shard: u32) bool {
+        const last_page = std.mem.alignBackward(u64, volume.tails[shard] - 1, std.heap.page_size_max);
+        return location.offset + location.phys_length > last_page;
     }
 
     fn isTableWhole(volume: *const Volume) bool {
         return (map_module.sizeOf(volume.meta) orelse 0) >= format.locationOffset(volume.length);
     }
 
-    fn isShardWhole(volume: *const Volume, shard: u32) bool {
+    pub fn isShardWhole(volume: *const Volume, shard: u32) bool {
         return (map_module.sizeOf(volume.data[shard]) orelse 0) >= volume.tails[shard];
     }
 
