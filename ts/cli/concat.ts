@@ -15,7 +15,7 @@ export const concatCommand: Command = {
     'part-00003-of-00064 all have to be there, in order.',
   ],
   options: {
-    out: { type: 'string', short: 'o', value: 'SET.json', help: 'the file that is made' },
+    output: { type: 'string', short: 'o', value: 'SET.json', help: 'the file that is made' },
     durable: { type: 'boolean', help: 'on the disk when it is done' },
   },
   examples: [
@@ -25,7 +25,7 @@ export const concatCommand: Command = {
   exits: [[0, 'SET.json is complete']],
   run: async (positionals, values, terminal) => {
     if (positionals.length === 0) throw new UsageError('PART is missing');
-    const target = textOf(values, 'out');
+    const target = textOf(values, 'output');
     if (target === undefined) throw new UsageError('-o SET.json is missing');
     const durable = isGiven(values, 'durable');
     const result = await terminal.long(`concat ${plain(target)}`, (options) =>

@@ -23,7 +23,7 @@ export const mergeCommand: Command = {
     'complete or not at all. What is not said stays as it is at the parts, where they agree on it.',
   ],
   options: {
-    out: { type: 'string', short: 'o', value: 'TARGET', help: 'the container that is made' },
+    output: { type: 'string', short: 'o', value: 'TARGET', help: 'the container that is made' },
     codec: { type: 'string', value: 'CODEC', help: 'raw, zstd or zstd_dict' },
     dict: { type: 'string', value: 'FILE', help: 'the dictionary for zstd_dict' },
     shards: { type: 'string', value: 'N', help: 'data files, 1 to 255' },
@@ -38,7 +38,7 @@ export const mergeCommand: Command = {
   exits: [[0, 'TARGET is complete']],
   run: async (positionals, values, terminal) => {
     if (positionals.length === 0) throw new UsageError('PART is missing');
-    const target = textOf(values, 'out');
+    const target = textOf(values, 'output');
     if (target === undefined) throw new UsageError('-o TARGET is missing');
     const codec = choiceOf(values, 'codec', ['raw', 'zstd', 'zstd_dict']);
     const dict = textOf(values, 'dict');
