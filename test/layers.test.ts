@@ -51,6 +51,7 @@ const rooms: readonly (readonly [string, readonly string[]])[] = [
   ['store/walk', ['dtype', 'schema', 'signal', 'store/capability', 'store/ids', 'store/sizes']],
   ['store/logical-digest', ['node:crypto', 'store/capability', 'store/walk']],
   ['store/folder', ['errors', 'node:fs', 'node:path', 'store/path']],
+  ['store/set-file', ['dtype', 'errors', 'schema', 'node:fs']],
   ['store/integrity-file', ['errors', 'node:crypto']],
   [
     'store/integrity',
@@ -63,8 +64,9 @@ const rooms: readonly (readonly [string, readonly string[]])[] = [
   [
     'store/container',
     [
-      ...['errors', 'schema', 'native/binding', 'native/load'],
-      ...['store/capability', 'store/handle', 'store/integrity', 'store/options', 'store/path'],
+      ...['errors', 'schema', 'native/binding', 'native/load', 'node:path', 'store/set-file'],
+      ...['store/capability', 'store/folder', 'store/handle', 'store/integrity'],
+      ...['store/options', 'store/path'],
     ],
   ],
   ['store/append-queue', ['errors', 'native/binding', 'store/handle', 'node:async_hooks']],
@@ -131,6 +133,13 @@ const rooms: readonly (readonly [string, readonly string[]])[] = [
     ],
   ],
 
+  [
+    'store/concat',
+    [
+      ...['dtype', 'errors', 'store/capability', 'store/container', 'store/dense', 'store/fields'],
+      ...['store/options', 'store/path', 'store/ragged', 'store/set-file'],
+    ],
+  ],
   [
     'store/hand-over',
     ['dtype', 'store/capability', 'store/dense-views', 'store/memory', 'store/ragged-views'],
@@ -234,10 +243,11 @@ const rooms: readonly (readonly [string, readonly string[]])[] = [
     ],
   ],
   ['converter/staging', ['errors', 'node:fs', 'node:path', 'store/dense', 'store/open']],
+  ['parts', ['errors', 'node:fs', 'node:path', 'store/path', 'converter/staging']],
   [
     'converter/convert',
     [
-      ...['errors', 'signal', 'node:path', 'store/capability', 'store/fields'],
+      ...['errors', 'signal', 'node:fs', 'node:path', 'parts', 'store/capability', 'store/fields'],
       ...['store/path', 'converter/column', 'converter/dataset', 'converter/images'],
       ...['converter/layout', 'converter/names', 'converter/rows', 'converter/staging'],
     ],
@@ -307,8 +317,16 @@ const rooms: readonly (readonly [string, readonly string[]])[] = [
         'store/container',
         'store/dense',
       ],
-      ...['store/fields', 'store/folder', 'store/integrity'],
+      ...['store/fields', 'store/folder'],
       ...['store/logical-digest', 'store/path', 'store/ragged', 'store/walk'],
+      ...['inspect/facts', 'inspect/progress', 'inspect/settings'],
+    ],
+  ],
+  [
+    'inspect/set',
+    [
+      ...['errors', 'node:fs', 'node:path', 'store/container', 'store/fields', 'store/folder'],
+      ...['store/integrity', 'store/logical-digest', 'store/path', 'store/set-file'],
       ...['inspect/facts', 'inspect/progress', 'inspect/settings'],
     ],
   ],
@@ -332,6 +350,8 @@ const rooms: readonly (readonly [string, readonly string[]])[] = [
   ['cli/digest', ['inspect/digest', 'cli/command', 'cli/several', 'cli/text']],
   ['cli/diff', ['inspect/diff', 'cli/info', ...cliDoors]],
   ['cli/recode', ['inspect/recode', 'cli/files', ...cliDoors]],
+  ['cli/concat', ['inspect/set', 'cli/command', 'cli/text']],
+  ['cli/merge', ['inspect/recode', 'cli/command', 'cli/files', 'cli/recode', 'cli/text']],
   ['cli/train-dict', ['dict', 'store/open', 'cli/command', 'cli/files', 'cli/text']],
   [
     'cli/convert',
@@ -347,11 +367,13 @@ const rooms: readonly (readonly [string, readonly string[]])[] = [
         'errors',
         'node:fs',
         'node:util',
+        'cli/concat',
         'cli/convert',
         'cli/diff',
         'cli/digest',
         'cli/head',
         'cli/info',
+        'cli/merge',
         'cli/recode',
       ],
       ...['cli/train-dict', 'cli/verify', ...cliDoors],
@@ -456,18 +478,12 @@ const rooms: readonly (readonly [string, readonly string[]])[] = [
   [
     'index',
     [
-      ...['configure', 'dict', 'dtype', 'errors', 'ndarray', 'sampler', 'schema'],
+      ...['configure', 'dict', 'dtype', 'errors', 'ndarray', 'parts', 'sampler', 'schema'],
       ...['inspect/diff', 'inspect/digest', 'inspect/facts', 'inspect/head', 'inspect/info'],
-      ...['inspect/png', 'inspect/progress', 'inspect/recode', 'inspect/verify'],
+      ...['inspect/png', 'inspect/progress', 'inspect/recode', 'inspect/set', 'inspect/verify'],
       ...['loader/batch', 'loader/data-loader', 'loader/rng', 'loader/shard', 'loader/transform'],
-      ...[
-        'store/capability',
-        'store/dense',
-        'store/ids',
-        'store/open',
-        'store/path',
-        'store/ragged',
-      ],
+      ...['store/capability', 'store/concat', 'store/container', 'store/dense', 'store/ids'],
+      ...['store/open', 'store/path', 'store/ragged', 'store/set-file'],
     ],
   ],
   [

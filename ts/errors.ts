@@ -185,6 +185,7 @@ export interface NativeStatus extends Error {
   readonly status: number;
   readonly fileKind: number;
   readonly shard?: number;
+  readonly part?: number;
   readonly record?: number | bigint;
   readonly osCode?: string;
 }
@@ -233,23 +234,28 @@ function fileOf(failure: NativeStatus): string | undefined {
 /**
  * Turns what a native call threw into a {@link LoaderxError} that names the container.
  * Anything else (a `TypeError` of the shim, say) is returned as it came.
+ *
+ * @param parts the containers that are joined in one: what lies in one of them names it as its `path`,
+ *   and `record` counts in it
  */
-export function fromNative(error: unknown, path?: string): unknown {
+export function fromNative(error: unknown, path?: string, parts?: readonly string[]): unknown {
   if (!isNativeStatus(error)) return error;
   const code = codeOfStatus.get(error.status) ?? 'UNEXPECTED';
   const file = fileOf(error);
+  const isPlaced = file !== undefined || error.record !== undefined;
+  const part = isPlaced && error.part !== undefined ? parts?.[error.part] : undefined;
   const where = [
     file,
     error.record === undefined ? undefined : `record ${error.record}`,
     // Some messages end with it already.
     error.osCode !== undefined && error.message.endsWith(error.osCode) ? undefined : error.osCode,
-  ].filter((part) => part !== undefined);
-  const subject = path === undefined ? '' : `${path}: `;
+  ].filter((text) => text !== undefined);
+  const subject = [path, part].map((name) => (name === undefined ? '' : `${name}: `)).join('');
   const detail = where.length === 0 ? '' : ` (${where.join(', ')})`;
   const said = error.message === '' ? meanings[code] : error.message;
   const message = `${subject}${said}${detail}`;
   const place: { -readonly [Key in keyof ErrorPlace]: ErrorPlace[Key] } = {};
-  if (path !== undefined) place.path = path;
+  if (path !== undefined) place.path = part ?? path;
   if (file !== undefined) place.file = file;
   if (error.shard !== undefined) place.shard = error.shard;
   if (error.record !== undefined) place.record = error.record;

@@ -37,10 +37,18 @@ export {
 } from './inspect/info.js';
 export { contactSheet, type SheetOptions } from './inspect/png.js';
 export type { LongOptions, Progress } from './inspect/progress.js';
-export { type RecodeOptions, type RecodeResult, recode } from './inspect/recode.js';
+export {
+  type MergeOptions,
+  merge,
+  type RecodeOptions,
+  type RecodeResult,
+  recode,
+} from './inspect/recode.js';
+export { makeSet, type SetOptions, type SetResult } from './inspect/set.js';
 export {
   type VerifyFault,
   type VerifyOptions,
+  type VerifyPart,
   type VerifyReport,
   type VerifyWarning,
   verify,
@@ -56,6 +64,7 @@ export type { Random, Rng } from './loader/rng.js';
 export { type Shard, type ShardFromEnvOptions, shardFromEnv, type Uneven } from './loader/shard.js';
 export type { TransformContext } from './loader/transform.js';
 export { type NdArray, ndarray, toNative } from './ndarray.js';
+export { type Part, type PartRange, partName, partRange, writePart } from './parts.js';
 export { Sampler, type SamplerMode, type SamplerOptions, type SamplerRecord } from './sampler.js';
 export type { Dialect } from './schema.js';
 export type {
@@ -78,8 +87,11 @@ export type {
   Reader,
   Writer,
 } from './store/capability.js';
+export { Concat, type Concatenated, type ConcatOptions, concat } from './store/concat.js';
+export type { JoinedPart } from './store/container.js';
 export { Dense, type DenseCreateOptions, type DenseExpected } from './store/dense.js';
 export type { Ids } from './store/ids.js';
 export { open } from './store/open.js';
 export type { ContainerPath } from './store/path.js';
 export { Ragged, type RaggedCreateOptions, type RaggedExpected } from './store/ragged.js';
+export type { SetPart } from './store/set-file.js';

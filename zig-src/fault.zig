@@ -37,6 +37,8 @@ pub const Place = union(enum) {
 pub const Fault = struct {
     place: Place = .none,
     record: ?u64 = null,
+    /// Of a set: which part `place` and `record` are of. Whoever goes from part to part says it before.
+    part: ?u32 = null,
     /// POSIX errno name ("ENOSPC"), static; empty when the operating system was not involved.
     os_code: []const u8 = "",
     message_buffer: [255]u8 = undefined,

@@ -84,6 +84,16 @@ pub const Store = struct {
     schema_bytes: u32,
     /// Null: a reader.
     build: ?Build,
+    /// Of several readers that are read as one.
+    set: ?Set = null,
+    /// Whoever opened it, and each set that it is in.
+    owners: std.atomic.Value(u32) = .init(1),
+
+    const Set = struct {
+        members: []*Store,
+        parts: []volume_module.Table.Part,
+        table: ?volume_module.Table,
+    };
 
     const Build = struct {
         parent: Io.Dir,
@@ -336,6 +346,69 @@ pub const Store = struct {
         return store;
     }
 
+    /// Reads the records of several readers as one sequence, in their order. Files, maps and words are
+    /// those of the members, which stay open as long as the set is, whoever closes them. `dim_bytes`: of
+    /// ragged members, of each; else zeros. Sizes of records are told as the first member counts them.
+    pub fn join(context: Context, members: []const *Store, dim_bytes: []const u8, ndim: u32, fault: *Fault) Error!*Store {
+        assert(members.len >= 1);
+        assert(members.len == dim_bytes.len);
+        const gpa = context.gpa;
+        const wanted_bytes = members.len * @sizeOf(volume_module.Table.Part);
+        const kept = gpa.dupe(*Store, members) catch return fault.outOfMemory("a set", wanted_bytes);
+        errdefer gpa.free(kept);
+        const room = gpa.alloc(volume_module.Table.Part, members.len) catch return fault.outOfMemory("a set", wanted_bytes);
+        errdefer gpa.free(room);
+        const store = gpa.create(Store) catch return fault.outOfMemory("a store", @sizeOf(Store));
+        errdefer gpa.destroy(store);
+
+        var whole: Volume = .{
+            .io = context.io,
+            .gpa = gpa,
+            .executor = context.executor,
+            .pool = context.pool,
+            .codec = .raw,
+            .shard_count = 1,
+            .meta = undefined,
+            .data = &.{},
+        };
+        var part_count: usize = 0;
+        var shard_count: u32 = 0;
+        for (members, dim_bytes, 0..) |member, bytes, index| {
+            assert(member.build == null and member.set == null);
+            const volume = &member.volume;
+            const end = std.math.add(u64, whole.length, volume.length) catch {
+                return fault.fail(error.TooLarge, .none, "the parts hold more records than can be counted", .{});
+            };
+            if (volume.length > 0) {
+                room[part_count] = .{
+                    .owner = volume,
+                    .start = whole.length,
+                    .end = end,
+                    .dim_bytes = bytes,
+                    .extra_bytes = (@as(i32, dim_bytes[0]) - bytes) * @as(i32, @intCast(ndim)),
+                    .shard_base = shard_count,
+                    .member = @intCast(index),
+                };
+                part_count += 1;
+                if (volume.codec != .raw) whole.codec = .zstd;
+                whole.map_stored_bytes +|= volume.map_stored_bytes;
+            }
+            shard_count +|= volume.shard_count;
+            whole.length = end;
+        }
+        const table: ?volume_module.Table = if (part_count == 0) null else volume_module.Table.init(gpa, room[0..part_count]) catch return fault.outOfMemory("a set", wanted_bytes);
+        store.* = .{
+            .volume = whole,
+            .schema_buffer = members[0].schema_buffer,
+            .schema_bytes = members[0].schema_bytes,
+            .build = null,
+            .set = .{ .members = kept, .parts = room, .table = table },
+        };
+        if (store.set.?.table) |*made| store.volume.table = made;
+        for (kept) |member| _ = member.owners.fetchAdd(1, .monotonic);
+        return store;
+    }
+
     pub fn gatherFixed(store: *Store, ids: []const u64, record_bytes: u64, target: []u8, cancel: Cancel, fault: *Fault) Error!void {
         return gather_module.fixed(&store.volume, ids, record_bytes, target, cancel, fault);
     }
@@ -409,10 +482,18 @@ pub const Store = struct {
         };
     }
 
-    /// A reader is released; a build that was not published is discarded.
+    /// A reader is released, once no set has it any more; a build that was not published is discarded.
     pub fn close(store: *Store) void {
+        if (store.owners.fetchSub(1, .acq_rel) > 1) return;
         const gpa = store.volume.gpa;
         const io = store.volume.io;
+        if (store.set) |*set| {
+            for (set.members) |member| member.close();
+            if (set.table) |*table| table.deinit(gpa);
+            gpa.free(set.parts);
+            gpa.free(set.members);
+            return gpa.destroy(store);
+        }
         if (store.build) |*build| {
             if (build.state == .building) {
                 if (build.files_open) {

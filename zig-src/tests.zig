@@ -15,6 +15,7 @@ comptime {
     _ = @import("store.zig");
     _ = @import("store/format.zig");
     _ = @import("store/plan.zig");
+    _ = @import("store/parts.zig");
     _ = @import("store/codec.zig");
     _ = @import("store/scratch.zig");
     _ = @import("store/copy.zig");

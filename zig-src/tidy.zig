@@ -39,6 +39,7 @@ const rooms = [_]Room{
     // What a container is, piece by piece. format and plan do no I/O.
     room("store/format.zig", &.{ "std", "builtin", "fault.zig" }),
     room("store/plan.zig", &.{"std"}),
+    room("store/parts.zig", &.{"std"}),
     room("store/copy.zig", &.{ "std", "builtin" }),
     room("store/map.zig", &.{ "std", "builtin" }),
     room("store/reserve.zig", &.{ "std", "builtin" }),
@@ -46,7 +47,7 @@ const rooms = [_]Room{
     room("store/codec.zig", &.{ "std", "fault.zig", "zstd.zig", "store/format.zig" }),
     room("store/checksum.zig", &.{ "std", "store/format.zig", "store/copy.zig" }),
     room("store/residence.zig", &.{ "std", "executor.zig", "store/map.zig" }),
-    room("store/volume.zig", &.{ "std", "fault.zig", "executor.zig", "store/format.zig", "store/codec.zig", "store/map.zig", "store/residence.zig", "store/reserve.zig", "store/scratch.zig", "store/checksum.zig" }),
+    room("store/volume.zig", &.{ "std", "fault.zig", "executor.zig", "store/format.zig", "store/codec.zig", "store/map.zig", "store/residence.zig", "store/reserve.zig", "store/scratch.zig", "store/checksum.zig", "store/parts.zig" }),
     // The three crossings, where the pieces meet. They do not know each other.
     room("store/append.zig", &.{ "std", "fault.zig", "zstd.zig", "store/format.zig", "store/plan.zig", "store/codec.zig", "store/scratch.zig", "store/volume.zig" }),
     room("store/gather.zig", &.{ "std", "fault.zig", "store/format.zig", "store/plan.zig", "store/codec.zig", "store/copy.zig", "store/checksum.zig", "store/map.zig", "store/scratch.zig", "store/volume.zig" }),

@@ -26,7 +26,8 @@ export const convertCommand: Command = {
     'Makes one container of each column of each split: TARGET/SPLIT/COLUMN. SOURCE is hf://OWNER/NAME, a',
     'folder of Parquet files, or one such file. Numbers and fixed shapes become dense containers, lists',
     'ragged ones, pictures are decoded; every value is kept, and what cannot be is an error that names',
-    'column and row. TARGET appears when it is complete or not at all.',
+    'column and row. TARGET appears when it is complete or not at all. With --part many processes make it',
+    'together, each a part of all rows; npx loaderx concat reads the parts as one.',
     'Files of the hub go through the same cache as those of Python, and HF_TOKEN, HF_HOME, HF_ENDPOINT',
     'and HF_HUB_OFFLINE mean the same.',
   ],
@@ -41,12 +42,23 @@ export const convertCommand: Command = {
     names: { type: 'string', value: 'any', help: 'names that other systems may not take, too' },
     shards: { type: 'string', value: 'N', help: 'data files of each container, 1 to 255 (4)' },
     integrity: { type: 'boolean', help: 'with integrity files' },
+    part: {
+      type: 'string',
+      value: 'K/N',
+      help: 'only part K of N, from 0: TARGET/part-0000K-of-0000N',
+    },
+    pictures: {
+      type: 'string',
+      value: 'ragged',
+      help: 'pictures are ragged even if all are of one size',
+    },
   },
   examples: [
     ['convert hf://ylecun/mnist mnist --codec zstd', 'all splits of a dataset'],
     ['convert hf://ylecun/mnist mnist --codec raw --split test --columns label', 'a part of it'],
     ['convert hf://OWNER/NAME out --codec zstd --revision v1.0 --config en', 'of a tag'],
     ['convert parquet/ out --codec zstd --strings utf8', 'a folder of Parquet files'],
+    ['convert parquet/ out --codec zstd --part 3/64', 'one of 64 parts, by itself'],
   ],
   exits: [[0, 'TARGET is complete']],
   run: async (positionals, values, terminal) => {
@@ -70,7 +82,8 @@ export const convertCommand: Command = {
     }
     const { columns } = result;
     const containers = countText(columns.length, 'container');
-    terminal.line(`${terminal.style('green', plain(target))}: ${containers}`);
+    const note = result.wasThere === true ? ', there already' : '';
+    terminal.line(`${terminal.style('green', plain(result.path))}: ${containers}${note}`);
     for (const split of new Set(columns.map((each) => each.split))) {
       const members = columns.filter((each) => each.split === split);
       const names = members.map(({ column }) => plain(column)).join(', ');
@@ -89,6 +102,8 @@ function settingsOf(values: OptionValues): ConvertOptions {
   const strings = choiceOf(values, 'strings', ['refuse', 'utf8']);
   const names = choiceOf(values, 'names', ['portable', 'any']);
   const columns = listOf(values, 'columns');
+  const part = partIn(values);
+  const pictures = choiceOf(values, 'pictures', ['ragged']);
   const splits = listOf(values, 'split');
   // `convert` judges whether a dictionary is wanted.
   const form = { codec, ...(dict === undefined ? {} : { dictBytes: bytesOf(dict) }) };
@@ -99,8 +114,19 @@ function settingsOf(values: OptionValues): ConvertOptions {
     ...(names === undefined ? {} : { names }),
     ...(columns === undefined ? {} : { columns }),
     ...(splits === undefined ? {} : { splits }),
+    ...(part === undefined ? {} : { part }),
+    ...(pictures === undefined ? {} : { pictures }),
     integrity: isGiven(values, 'integrity'),
   };
+}
+
+/** Part K of N, counted from 0. `convert` judges the numbers. */
+function partIn(values: OptionValues): ConvertOptions['part'] {
+  const text = textOf(values, 'part');
+  if (text === undefined) return undefined;
+  const match = /^(\d{1,6})\/(\d{1,6})$/.exec(text);
+  if (match === null) throw new UsageError(`--part wants K/N, such as 3/64, got ${text}`);
+  return { part: Number(match[1]), of: Number(match[2]) };
 }
 
 /** Names with commas between them. */

@@ -69,7 +69,7 @@ function detail(one: ContainerInfo, terminal: Terminal): string[] {
       : `${countText(dict.bytes, 'byte')}${dict.id === undefined ? ', raw content' : `, id ${dict.id}`}`;
   const rows: (readonly [string, string | undefined])[] = [
     ['records', `${grouped(one.records)}, ${formText(one)}`],
-    ['codec', `${one.codec}, ${countText(one.dataShards, 'shard')}, dialect ${one.dialect}`],
+    ...formRows(one),
     ['items', bytesText(one.logicalBytes)],
     [
       'stored',
@@ -95,6 +95,22 @@ function detail(one: ContainerInfo, terminal: Terminal): string[] {
   ];
 }
 
+/** How the records are stored: of a set a row for each form that its containers have. */
+function formRows(one: ContainerInfo): (readonly [string, string])[] {
+  const text = ({ codec, dataShards, dialect }: NonNullable<ContainerInfo['parts']>[number]) =>
+    `${codec}, ${countText(dataShards, 'shard')}, dialect ${dialect}`;
+  if (one.parts === undefined) return [['codec', text({ ...one, length: one.records })]];
+  const forms = new Map<string, number>();
+  for (const part of one.parts) forms.set(text(part), (forms.get(text(part)) ?? 0) + 1);
+  return [
+    ['parts', grouped(one.parts.length)],
+    ...[...forms].map(([form, count], index): readonly [string, string] => [
+      index === 0 ? 'codec' : '',
+      forms.size === 1 ? form : `${form}: ${countText(count, 'part')}`,
+    ]),
+  ];
+}
+
 function lengthText(lengths: NonNullable<ContainerInfo['lengths']>): string {
   const { min, p10, p50, p90, max, mean } = lengths;
   const parts = [
@@ -108,7 +124,11 @@ function lengthText(lengths: NonNullable<ContainerInfo['lengths']>): string {
   return `${parts.join(', ')} items`;
 }
 
-function integrityText({ integrity, logicalDigest }: ContainerInfo): string {
+function integrityText({ integrity, logicalDigest, parts }: ContainerInfo): string {
+  if (parts !== undefined) {
+    if (integrity === 'damaged') return 'the integrity.zr of a part is damaged';
+    return integrity === 'present' ? 'integrity.zr in every part' : 'not in every part';
+  }
   if (integrity === 'none') return 'no integrity.zr; npx loaderx digest makes one';
   if (integrity === 'damaged') return 'integrity.zr is damaged';
   return `integrity.zr, logical digest ${logicalDigest?.slice(0, 16)}…`;

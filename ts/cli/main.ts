@@ -13,11 +13,13 @@ import {
   type OptionValues,
   UsageError,
 } from './command.js';
+import { concatCommand } from './concat.js';
 import { convertCommand } from './convert.js';
 import { diffCommand } from './diff.js';
 import { digestCommand } from './digest.js';
 import { headCommand } from './head.js';
 import { infoCommand } from './info.js';
+import { mergeCommand } from './merge.js';
 import { recodeCommand } from './recode.js';
 import { type ColourWish, Interrupted, type Surroundings, Terminal } from './terminal.js';
 import { plain, plainJson } from './text.js';
@@ -32,6 +34,8 @@ export const commands: readonly Command[] = [
   digestCommand,
   diffCommand,
   recodeCommand,
+  concatCommand,
+  mergeCommand,
   trainDictCommand,
   convertCommand,
 ];

@@ -66,7 +66,8 @@ export const recodeCommand: Command = {
   },
 };
 
-function linesOf(
+/** What a new container came to, against what it was made of. */
+export function linesOf(
   source: string,
   target: string,
   result: RecodeResult,

@@ -56,18 +56,25 @@ function linesOf(report: VerifyReport, shown: number, terminal: Terminal): strin
   const faults = report.faults.slice(0, shown);
   const lines = [`${verdict(report, terminal)}  ${plain(report.path)}  ${summary(report)}`];
   for (const fault of faults) {
-    lines.push(`  ${terminal.style('red', 'fault')}    ${placeText(fault)}${plain(fault.message)}`);
+    const where = `${partText(fault.part)}${placeText(fault)}`;
+    lines.push(`  ${terminal.style('red', 'fault')}    ${where}${plain(fault.message)}`);
   }
   if (report.faultCount > faults.length) {
     lines.push(`  … and ${grouped(report.faultCount - faults.length)} more`);
   }
-  for (const { file, bytes, message } of report.warnings.slice(0, shown)) {
-    lines.push(`  ${terminal.style('yellow', 'warning')}  ${file}: ${grouped(bytes)} ${message}`);
+  for (const { part, file, bytes, message } of report.warnings.slice(0, shown)) {
+    const where = `${partText(part)}${file}`;
+    lines.push(`  ${terminal.style('yellow', 'warning')}  ${where}: ${grouped(bytes)} ${message}`);
   }
   if (report.warnings.length > shown) {
     lines.push(`  … and ${countText(report.warnings.length - shown, 'warning')} more`);
   }
   return lines;
+}
+
+/** Of a set: which of its containers. */
+function partText(part: string | undefined): string {
+  return part === undefined ? '' : `${plain(part)}: `;
 }
 
 function verdict(report: VerifyReport, terminal: Terminal): string {
@@ -76,6 +83,7 @@ function verdict(report: VerifyReport, terminal: Terminal): string {
 
 function summary(report: VerifyReport): string {
   const parts: string[] = [];
+  if (report.parts !== undefined) parts.push(countText(report.parts.length, 'part'));
   if (report.records !== undefined) parts.push(countText(report.records, 'record'));
   if (report.storedBytes !== undefined) parts.push(bytesText(report.storedBytes));
   if (report.faultCount > 0) parts.push(countText(report.faultCount, 'fault'));

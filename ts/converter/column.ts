@@ -17,6 +17,8 @@ export interface ColumnOptions {
   readonly create: CreateOptions;
   readonly integrity: boolean;
   readonly imageLimits: ImageLimits | undefined;
+  /** Columns of pictures are ragged whatever sizes come. */
+  readonly raggedPictures: boolean;
   readonly signal: AbortSignal | undefined;
 }
 
@@ -59,8 +61,10 @@ export async function createColumn(
     case 'image': {
       // Decoders are optional, and many datasets have no pictures.
       const { createImageColumn } = await import('./images.js');
-      const { integrity, imageLimits: limits, signal } = options;
-      const settings = { column, path, create, integrity, mode: layout.mode, limits, signal };
+      const { integrity, imageLimits: limits, raggedPictures: ragged, signal } = options;
+      const settings = {
+        ...{ column, path, create, integrity, ragged, mode: layout.mode, limits, signal },
+      };
       return new PictureColumnWriter(layout, createImageColumn(settings));
     }
   }

@@ -11,8 +11,10 @@
  * batch of the source. All of it happens in a hidden sibling of the target ({@link Staging}), which is
  * renamed when the last container is closed: the target is complete or not there.
  */
+import fs from 'node:fs';
 import path from 'node:path';
-import { ArgumentTypeError, LoaderxError, show } from '../errors.js';
+import { ArgumentRangeError, ArgumentTypeError, LoaderxError, show } from '../errors.js';
+import { type Part, partName, partOf, partRange } from '../parts.js';
 import { givenUp, signalOf } from '../signal.js';
 import type { CodecOptions } from '../store/capability.js';
 import { type Fields, knownFields } from '../store/fields.js';
@@ -57,6 +59,17 @@ export type ConvertOptions = CodecOptions & {
    * case. Unless given, names are held to the rules of all systems.
    */
   readonly names?: NameRule | undefined;
+  /**
+   * Only these rows of each split, as {@link partRange} has them: the target is the folder
+   * `path/part-00003-of-00064` then. What is there already is taken for done, so running it twice is
+   * harmless, by two processes at one time too. `loaderx concat` reads all parts as one.
+   */
+  readonly part?: Part | undefined;
+  /**
+   * `'ragged'`: columns of pictures become ragged containers also where all have one size. Wanted for parts of
+   * pictures that differ, since those of one part may all be alike.
+   */
+  readonly pictures?: 'ragged' | undefined;
   /** What a picture may be at most. */
   readonly limits?: ImageLimits | undefined;
   /** Called after every batch, on the event loop. What it throws ends the conversion. */
@@ -76,11 +89,13 @@ export interface ConvertedColumn {
 export interface Converted {
   readonly path: string;
   readonly columns: readonly ConvertedColumn[];
+  /** Whether the part was there already, and nothing was done. */
+  readonly wasThere?: boolean;
 }
 
 const optionFields = [
   ...['codec', 'dictBytes', 'dataShards', 'integrity', 'columns', 'splits', 'strings', 'names'],
-  ...['limits', 'onProgress', 'signal'],
+  ...['limits', 'onProgress', 'part', 'pictures', 'signal'],
 ];
 
 /**
@@ -91,7 +106,7 @@ const optionFields = [
  * uint8, uint16 or bool arrays; every value as it is. The root appears complete, by one rename, or not at all.
  *
  * @param dataset of {@link huggingface}, {@link parquetFolder}, or made by hand
- * @returns the root's path
+ * @returns the root's path; with `part` the part's
  * @throws TypeError, RangeError for options that cannot be; LoaderxError EXISTS when anything is at the path,
  *   LOCKED when another conversion builds it; UNSUPPORTED for a column that no container holds (`field`);
  *   SOURCE for a null, an empty list, a value that does not fit, a name that is no folder's (`field`,
@@ -118,8 +133,35 @@ export async function conversion(
     throw new ArgumentTypeError('path', 'path must be text that is UTF-8');
   }
   const plans = plansOf(dataset, settings);
-  const { signal } = settings;
+  const { signal, part } = settings;
   if (isAborted(signal)) throw givenUp(shown, signal);
+  if (part === undefined) return await built(native, shown, plans, settings);
+  const name = partName(part);
+  const folder = path.join(native, name);
+  const folderShown = `${shown.replace(/[/\\]+$/, '')}/${name}`;
+  const done = { path: folderShown, columns: plans.flatMap(columnsOf), wasThere: true };
+  if (fs.existsSync(folder)) return done;
+  try {
+    return await built(folder, folderShown, plans, settings);
+  } catch (error) {
+    // Another process has made the same part meanwhile.
+    if (error instanceof LoaderxError && error.code === 'EXISTS' && fs.existsSync(folder))
+      return done;
+    throw error;
+  }
+}
+
+function columnsOf({ split, layouts, rowCount = 0 }: Plan): ConvertedColumn[] {
+  return [...layouts.keys()].map((column) => ({ split, column, rowCount }));
+}
+
+async function built(
+  native: string,
+  shown: string,
+  plans: readonly Plan[],
+  settings: Settings,
+): Promise<Converted> {
+  const { signal } = settings;
   const staging = Staging.begin(native);
   try {
     const columns: ConvertedColumn[] = [];
@@ -148,6 +190,7 @@ interface Settings {
   readonly splits: readonly string[] | undefined;
   readonly strings: StringRule;
   readonly names: NameRule;
+  readonly part: Part | undefined;
   readonly onProgress: ((progress: ConvertProgress) => void) | undefined;
   readonly signal: AbortSignal | undefined;
 }
@@ -173,14 +216,23 @@ function settingsOf(fields: Fields, options: ConvertOptions): Settings {
     ...(dataShards === undefined ? {} : { dataShards }),
   } as CodecOptions;
   return {
-    column: { create, integrity, imageLimits: options.limits, signal },
+    column: {
+      ...{ create, integrity, imageLimits: options.limits, signal },
+      raggedPictures: picturesOf(fields.pictures),
+    },
     columns: namesOf(fields.columns, 'columns'),
     splits: namesOf(fields.splits, 'splits'),
     strings: choiceOf(fields.strings, 'strings', ['refuse', 'utf8']),
     names: choiceOf(fields.names, 'names', ['portable', 'any']),
+    part: fields.part === undefined ? undefined : partOf(fields.part),
     onProgress: onProgress as Settings['onProgress'],
     signal,
   };
+}
+
+function picturesOf(value: unknown): boolean {
+  if (value === undefined || value === 'ragged') return value === 'ragged';
+  throw new ArgumentTypeError('pictures', `pictures must be 'ragged', got ${show(value)}`);
 }
 
 function choiceOf<T extends string>(value: unknown, field: string, choices: readonly [T, T]): T {
@@ -210,6 +262,14 @@ interface Plan {
   readonly split: string | undefined;
   readonly dataset: Dataset;
   readonly layouts: ReadonlyMap<string, Layout>;
+  /** Where its rows begin in the split: for messages. */
+  readonly firstRow: number;
+  /** Rows before it that the dataset gives all the same. */
+  readonly skipped: number;
+  /** How many rows are wanted: those of a part; undefined: all. */
+  readonly limit: number | undefined;
+  /** How many rows there will be, where that is known: for progress. */
+  readonly rowCount: number | undefined;
 }
 
 /** Everything that can be known before a row is read. */
@@ -250,7 +310,34 @@ function planOf(split: string | undefined, dataset: Dataset, settings: Settings)
   for (const [column, feature] of wanted) {
     layouts.set(column, layoutOf(column, feature, settings.strings));
   }
-  return { split, dataset, layouts };
+  return { split, layouts, ...rowsOfPart(split, dataset, settings.part) };
+}
+
+/** The rows of a dataset that are wanted. */
+function rowsOfPart(
+  split: string | undefined,
+  dataset: Dataset,
+  part: Part | undefined,
+): Pick<Plan, 'dataset' | 'firstRow' | 'skipped' | 'limit' | 'rowCount'> {
+  const { rowCount } = dataset;
+  if (part === undefined) return { dataset, firstRow: 0, skipped: 0, limit: undefined, rowCount };
+  if (rowCount === undefined) {
+    throw new ArgumentTypeError(
+      'part',
+      `part wants a dataset that knows its rowCount, and that of ${inSplit(split)} does not`,
+    );
+  }
+  const { first, end } = partRange(rowCount, part);
+  if (first === end) {
+    throw new ArgumentRangeError(
+      'part',
+      `${inSplit(split)} has ${rowCount} rows, too few for ${part.of} parts: part ${part.part} is empty`,
+    );
+  }
+  const own = dataset.range?.(first, end);
+  const limit = end - first;
+  const rows = { firstRow: first, limit, rowCount: limit };
+  return { ...rows, dataset: own ?? dataset, skipped: own === undefined ? first : 0 };
 }
 
 function chosen<T>(
@@ -292,7 +379,7 @@ class Meter {
 
   constructor(plans: readonly Plan[], tell: ((progress: ConvertProgress) => void) | undefined) {
     this.#tell = tell;
-    this.#total = plans.reduce((sum, { dataset }) => sum + (dataset.rowCount ?? 0), 0);
+    this.#total = plans.reduce((sum, { rowCount }) => sum + (rowCount ?? 0), 0);
   }
 
   add(split: string | undefined, rows: number, bytes: number): void {
@@ -308,7 +395,7 @@ class Meter {
 }
 
 async function convertSplit(
-  { split, dataset, layouts }: Plan,
+  { split, dataset, layouts, firstRow: base, skipped, limit }: Plan,
   staging: Staging,
   settings: Settings,
   meter: Meter,
@@ -327,7 +414,7 @@ async function convertSplit(
     let pendingBytes = 0;
 
     const flush = async (): Promise<void> => {
-      const firstRow = rowCount - pendingRows;
+      const firstRow = base + rowCount - pendingRows;
       pendingRows = 0;
       pendingBytes = 0;
       await writing;
@@ -341,25 +428,35 @@ async function convertSplit(
       columns: [...layouts.keys()],
       ...(signal === undefined ? {} : { signal }),
     };
+    // Rows that the dataset gave, those before a part's among them.
+    let position = 0;
     for await (const batch of dataset.batches(request)) {
       signal?.throwIfAborted();
-      const count = rowsOf(batch, rowCount);
+      const batchRow = base - skipped + position;
+      const count = rowsOf(batch, batchRow);
+      let at = Math.min(count, Math.max(0, skipped - position));
+      const until = limit === undefined ? count : Math.min(count, skipped + limit - position);
+      position += count;
+      if (at >= until) {
+        if (limit !== undefined && rowCount === limit) break;
+        continue;
+      }
       const checked = columns.map(({ column, layout }) => {
         const values = batch.columns.get(column);
-        const place = { column, firstRow: rowCount };
+        const place = { column, firstRow: batchRow };
         if (values === undefined) {
           throw new LoaderxError(
             'SOURCE',
-            `the batch from row ${rowCount} on has no column ${show(column)}`,
+            `the batch from row ${batchRow} on has no column ${show(column)}`,
             { field: column },
           );
         }
         return checkedRows(layout, values, count, place);
       });
       let bytes = 0;
-      let at = 0;
-      while (at < count) {
-        const taken = Math.min(count - at, flushRows - pendingRows);
+      const given = until - at;
+      while (at < until) {
+        const taken = Math.min(until - at, flushRows - pendingRows);
         for (const [index, each] of columns.entries()) {
           const piece = sliceRows(checked[index] as CheckedRows, at, at + taken);
           each.pieces.push(piece);
@@ -372,7 +469,13 @@ async function convertSplit(
         rowCount += taken;
         if (pendingRows === flushRows || pendingBytes >= flushBytes) await flush();
       }
-      meter.add(split, count, bytes);
+      meter.add(split, given, bytes);
+    }
+    if (limit !== undefined && rowCount !== limit) {
+      throw new LoaderxError(
+        'SOURCE',
+        `${inSplit(split)} has ${base + rowCount} rows, and its rowCount says that there are ${base + limit} or more`,
+      );
     }
     if (rowCount === 0) throw new LoaderxError('SOURCE', `${inSplit(split)} has no rows`);
     if (pendingRows > 0) await flush();

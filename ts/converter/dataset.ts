@@ -85,8 +85,13 @@ export interface Dataset {
    * is written, so what lies in memory is about one batch: some 10 MiB or 32,768 rows are a good size.
    */
   batches(options?: BatchOptions): AsyncIterable<RowBatch>;
-  /** How many rows there are, where it is known before they are read: for progress only. */
+  /** How many rows there are, where it is known before they are read: for progress, and for parts. */
   readonly rowCount?: number;
+  /**
+   * The rows `first` to `end - 1` as a dataset of their own, which reads little more than these. Without it a
+   * part is made by reading all rows before it too.
+   */
+  range?(first: number, end: number): Dataset;
 }
 
 /** A local file of a split: where it is, and what messages call it. */

@@ -33,6 +33,8 @@ export interface ImageColumnOptions {
   readonly integrity?: boolean | undefined;
   /** The mode that the feature asks for, `Image(mode='L')`: pictures of other modes are converted. */
   readonly mode?: string | undefined;
+  /** Ragged whatever sizes come; else as the pictures decide. */
+  readonly ragged?: boolean | undefined;
   readonly limits?: ImageLimits | undefined;
   readonly signal?: AbortSignal | undefined;
 }
@@ -73,10 +75,10 @@ class Column implements PictureColumn {
   readonly #writer: SettlingWriter;
 
   constructor(options: ImageColumnOptions) {
-    const { column, path, create, integrity = false, limits, signal } = options;
+    const { column, path, create, integrity = false, ragged = false, limits, signal } = options;
     this.#options = options;
     this.#maxPixels = maxPixelsOf(limits);
-    this.#writer = new SettlingWriter({ column, path, create, integrity, signal });
+    this.#writer = new SettlingWriter({ column, path, create, integrity, ragged, signal });
   }
 
   async append(

@@ -94,7 +94,9 @@ export async function parquetSplits(
         await file.close();
       }
     }
-    splits.set(split, new ParquetDataset(features ?? new Map(), parts, pageBytesMax));
+    const rowCount = parts.reduce((sum, part) => sum + part.rowCount, 0);
+    const all = { first: 0, end: rowCount };
+    splits.set(split, new ParquetDataset(features ?? new Map(), parts, pageBytesMax, all));
   }
   return source === undefined ? { splits } : { splits, source };
 }
@@ -104,17 +106,31 @@ interface Part {
   readonly rowCount: number;
 }
 
+/** Rows of all files, `end` not among them. */
+interface RowRange {
+  readonly first: number;
+  readonly end: number;
+}
+
 class ParquetDataset implements Dataset {
   readonly features: Features;
   readonly rowCount: number;
   readonly #parts: readonly Part[];
   readonly #pageBytesMax: number;
+  readonly #rows: RowRange;
 
-  constructor(features: Features, parts: readonly Part[], pageBytesMax: number) {
+  constructor(features: Features, parts: readonly Part[], pageBytesMax: number, rows: RowRange) {
     this.features = features;
-    this.rowCount = parts.reduce((sum, { rowCount }) => sum + rowCount, 0);
+    this.rowCount = rows.end - rows.first;
     this.#parts = parts;
     this.#pageBytesMax = pageBytesMax;
+    this.#rows = rows;
+  }
+
+  range(first: number, end: number): Dataset {
+    const from = this.#rows.first + first;
+    const rows = { first: from, end: from + end - first };
+    return new ParquetDataset(this.features, this.#parts, this.#pageBytesMax, rows);
   }
 
   async *batches(options: BatchOptions = {}): AsyncGenerator<RowBatch, void, undefined> {
@@ -123,6 +139,11 @@ class ParquetDataset implements Dataset {
     for (const { file: name, rowCount } of this.#parts) {
       // A file without rows contributes none; it may have no row group at all.
       if (rowCount === 0) continue;
+      if (firstRow >= this.#rows.end) break;
+      if (firstRow + rowCount <= this.#rows.first) {
+        firstRow += rowCount;
+        continue;
+      }
       const file = await ParquetFile.open(name);
       try {
         const plan = planOf(file, this.features);
@@ -130,9 +151,15 @@ class ParquetDataset implements Dataset {
           columns === undefined ? plan : plan.filter(({ column }) => columns.includes(column));
         if (file.rowCount !== rowCount) throw malformed(name.name, 'it changed meanwhile');
         for (const group of file.groups) {
-          for await (const batch of this.#group(file, group, wanted, firstRow)) {
-            signal?.throwIfAborted();
-            yield batch;
+          // Groups before and behind are not read.
+          const from = Math.max(0, this.#rows.first - firstRow);
+          const until = Math.min(group.rowCount, this.#rows.end - firstRow);
+          if (from < until) {
+            const rows = { first: from, end: until };
+            for await (const batch of this.#group(file, group, wanted, firstRow, rows)) {
+              signal?.throwIfAborted();
+              yield batch;
+            }
           }
           firstRow += group.rowCount;
         }
@@ -147,6 +174,7 @@ class ParquetDataset implements Dataset {
     group: RowGroup,
     plan: readonly Reading[],
     firstRow: number,
+    rows: RowRange,
   ): AsyncGenerator<RowBatch, void, undefined> {
     if (group.rowCount === 0) return;
     const cursors = plan.map((reading) => {
@@ -158,8 +186,13 @@ class ParquetDataset implements Dataset {
       return new Cursor(pages, reading, firstRow, Number(chunk.num_values) / group.rowCount);
     });
     const rowsMax = rowsOfBatch(file, group, plan);
-    for (let done = 0; done < group.rowCount; done += rowsMax) {
-      const rowCount = Math.min(rowsMax, group.rowCount - done);
+    // A group has no way in but its beginning: pages before the range are read, and let go of.
+    for (let done = 0; done < rows.first; done += rowsMax) {
+      const rowCount = Math.min(rowsMax, rows.first - done);
+      await allOf(cursors.map((cursor) => cursor.take(rowCount)));
+    }
+    for (let done = rows.first; done < rows.end; done += rowsMax) {
+      const rowCount = Math.min(rowsMax, rows.end - done);
       const taken = await allOf(cursors.map((cursor) => cursor.take(rowCount)));
       const columns = new Map<string, ColumnValues>();
       for (const [index, { column, number }] of plan.entries()) {
@@ -167,7 +200,9 @@ class ParquetDataset implements Dataset {
       }
       yield { rowCount, columns };
     }
-    await allOf(cursors.map((cursor) => cursor.assertEnd()));
+    if (rows.end === group.rowCount) {
+      await allOf(cursors.map((cursor) => cursor.assertEnd()));
+    }
   }
 }
 

@@ -41,6 +41,9 @@ export interface DigestResult {
  * uses. A container that has one already is verified against it, and keeps it: so a damaged container
  * is never given a file that vouches for its damage.
  *
+ * Of a set, whose file is at the path, the logical digest of the whole is told, and nothing is written:
+ * integrity files are its containers'.
+ *
  * @throws LoaderxError INTEGRITY where a file is there and does not fit; MALFORMED, CODEC, INTEGRITY with
  *   `record` and `file` for what is wrong with the container; IO, ABORTED, and as `open`
  */
@@ -52,6 +55,11 @@ export async function digest(path: ContainerPath, options?: DigestOptions): Prom
   const container = locate(path);
   const opened = openStore(path);
   try {
+    if (opened.parts !== undefined) {
+      const reader = readerOf(opened);
+      const logicalDigest = await digestOf(reader, work.signal, onRecords(reader, work));
+      return result(container, opened, logicalDigest, 'none');
+    }
     // Also where it is to be replaced: it may be a link to something that is needed.
     if (!dryRun) assertFile(container);
     const facts = dryRun || replace ? undefined : await readIntegrityFacts(container, work.signal);

@@ -6,7 +6,7 @@ import type { DTypeInfo } from '../dtype.js';
 import { LoaderxError } from '../errors.js';
 import { recordBytesOf } from '../schema.js';
 import { givenUp } from '../signal.js';
-import { type OpenedStore, openStore } from '../store/container.js';
+import { type JoinedPart, type OpenedStore, openStore } from '../store/container.js';
 import { knownFields } from '../store/fields.js';
 import { fileBytes, isAbsence, isFileOfContainer } from '../store/folder.js';
 import { rangeArray } from '../store/ids.js';
@@ -60,6 +60,8 @@ export interface ContainerInfo extends ContainerFacts {
   readonly logicalDigest?: string;
   /** The releases of loaderx that open it. */
   readonly openedBy: readonly string[];
+  /** Of a set: its containers. Codec, shards and dialect above are those of the first. */
+  readonly parts?: readonly JoinedPart[];
 }
 
 const histogramBins = 16;
@@ -94,21 +96,31 @@ async function infoOf(
     schema.kind === 'dense'
       ? { bytes: recordCount * recordBytesOf(schema.dtype, schema.itemShape), lengths: undefined }
       : await measureRagged(opened, schema.dtype, schema.ndim, work);
-  const dict = facts.codec === 'zstd_dict' ? dictInfo(container) : undefined;
+  const { parts } = opened;
+  const isDict = parts === undefined && facts.codec === 'zstd_dict';
+  const dict = isDict ? dictInfo(container) : undefined;
   return {
     path: container.shown,
     ...facts,
     logicalBytes: measured.bytes,
     storedBytes,
-    diskBytes: diskBytesOf(container, facts),
+    diskBytes:
+      parts === undefined
+        ? diskBytesOf(container, facts)
+        : parts.reduce((sum, part) => sum + diskBytesOf(locate(part.path), part), 0),
     ...(storedBytes === 0 ? {} : { ratio: measured.bytes / storedBytes }),
     ...(dict === undefined ? {} : { dict }),
     ...(measured.lengths === undefined ? {} : { lengths: measured.lengths }),
-    ...(await integrityInfo(container, work)),
+    ...(parts === undefined
+      ? await integrityInfo(container, work)
+      : { integrity: await integrityOfAll(parts, work) }),
     openedBy: [
       'loaderx for Node',
-      facts.dialect === '2.4' ? 'Python loaderx 2.4.x' : 'Python loaderx 2.8.x',
+      ...(parts !== undefined
+        ? []
+        : [facts.dialect === '2.4' ? 'Python loaderx 2.4.x' : 'Python loaderx 2.8.x']),
     ],
+    ...(parts === undefined ? {} : { parts }),
   };
 }
 
@@ -120,8 +132,8 @@ function dictInfo(container: Location): DictInfo {
   return { bytes: bytes.byteLength, id: view.getUint32(4, true) };
 }
 
-function diskBytesOf(container: Location, facts: ContainerFacts): number {
-  const data = Array.from({ length: facts.dataShards }, (_, shard) => `data_${shard}.zr`);
+function diskBytesOf(container: Location, { dataShards }: { readonly dataShards: number }): number {
+  const data = Array.from({ length: dataShards }, (_, shard) => `data_${shard}.zr`);
   let total = 0;
   for (const name of ['meta.zr', 'dict.zr', integrityName, ...data]) {
     total += fileBytes(container, name) ?? 0;
@@ -142,6 +154,20 @@ async function integrityInfo(
       return { integrity: 'damaged' };
     throw error;
   }
+}
+
+/** `'present'` where every container has one that is sound. */
+async function integrityOfAll(
+  parts: readonly JoinedPart[],
+  work: LongWork,
+): Promise<ContainerInfo['integrity']> {
+  let all: ContainerInfo['integrity'] = 'present';
+  for (const { path } of parts) {
+    const { integrity } = await integrityInfo(locate(path), work);
+    if (integrity === 'damaged') return 'damaged';
+    if (integrity === 'none') all = 'none';
+  }
+  return all;
 }
 
 /** Sizes of all records by the table, a part at a time; the event loop is let go in between. */

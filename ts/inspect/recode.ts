@@ -19,11 +19,10 @@ import type {
   RaggedReader,
   RaggedWriter,
 } from '../store/capability.js';
-import { openStore } from '../store/container.js';
+import { type OpenedStore, openParts, openStore } from '../store/container.js';
 import { Dense } from '../store/dense.js';
-import { knownFields } from '../store/fields.js';
+import { type Fields, knownFields } from '../store/fields.js';
 import { isContainerFolder } from '../store/folder.js';
-import { attachIntegrity, hasIntegrity } from '../store/integrity.js';
 import { itemBytesOf } from '../store/logical-digest.js';
 import { type ContainerPath, locate } from '../store/path.js';
 import { Ragged } from '../store/ragged.js';
@@ -83,38 +82,88 @@ export async function recode(
     throw new ArgumentTypeError('codec', "codec must be 'raw', 'zstd' or 'zstd_dict': none came");
   }
   assertOutside(target);
-  const container = locate(source);
-  const opened = openStore(source);
+  // Damage must not be copied into a container that looks sound.
+  const opened = openStore(source, 'present');
   try {
-    // Damage must not be copied into a container that looks sound.
-    if (hasIntegrity(container)) {
-      attachIntegrity(container, opened.handle, opened.recordCount);
-    }
-    const facts = factsOf(opened);
-    const reader = readerOf(opened);
-    const codec = await codecOf(fields.codec, fields.dictBytes, reader);
-    const create: CreateOptions = {
-      ...codec,
-      // `create` judges both.
-      dataShards: (fields.dataShards ?? facts.dataShards) as number,
-      dialect: (fields.dialect ?? facts.dialect) as Dialect,
-    };
-    const itemBytes = await copy(reader, target, create, { durable, integrity }, work);
-    const made = openStore(target);
-    try {
-      return {
-        source: facts,
-        target: factsOf(made),
-        itemBytes,
-        sourceBytes: opened.storedBytes,
-        targetBytes: made.storedBytes,
-        ...(codec.codec === 'zstd_dict' ? { dictBytes: codec.dictBytes.byteLength } : {}),
-      };
-    } finally {
-      await made.handle.close();
-    }
+    return await written(opened, target, fields, { durable, integrity }, work);
   } finally {
     await opened.handle.close();
+  }
+}
+
+/** How containers are merged: as {@link RecodeOptions}, where the codec may be left out as well. */
+export interface MergeOptions extends Omit<RecodeOptions, 'codec'> {
+  /** That of the parts unless given, where all have the same; of `zstd_dict` a dictionary is trained anew. */
+  readonly codec?: Codec | undefined;
+}
+
+/**
+ * Writes the records of several containers, one after the other, to a new one. Its logical digest is that of
+ * a single build of all of them. Memory stays bounded, as for {@link recode}; a part with an integrity file is
+ * held to it.
+ *
+ * @param parts containers of one kind, dtype and shape, or files of sets, which stand for their parts
+ * @throws as {@link recode}; LoaderxError SCHEMA, with `path` and `field`, for a part that holds something else
+ */
+export async function merge(
+  parts: readonly ContainerPath[],
+  target: ContainerPath,
+  options?: MergeOptions,
+): Promise<RecodeResult> {
+  const fields = knownFields(options, [
+    ...longFields,
+    ...['codec', 'dictBytes', 'dataShards', 'dialect', 'durable', 'integrity'],
+  ]);
+  const work = longWorkOf(fields);
+  const durable = flagOf(fields.durable, 'durable');
+  const integrity = flagOf(fields.integrity, 'integrity');
+  assertOutside(target);
+  const opened = openParts(parts, 'present');
+  try {
+    const codecs = new Set((opened.parts ?? []).map(({ codec }) => codec));
+    if (fields.codec === undefined && codecs.size > 1) {
+      throw new ArgumentTypeError(
+        'codec',
+        `codec must be said: the parts have ${[...codecs].join(', ')}`,
+      );
+    }
+    const codec = fields.codec ?? opened.codec;
+    return await written(opened, target, { ...fields, codec }, { durable, integrity }, work);
+  } finally {
+    await opened.handle.close();
+  }
+}
+
+/** Writes all records of an opened container to a new one. */
+async function written(
+  opened: OpenedStore,
+  target: ContainerPath,
+  fields: Fields,
+  closing: Closing,
+  work: LongWork,
+): Promise<RecodeResult> {
+  const facts = factsOf(opened);
+  const reader = readerOf(opened);
+  const codec = await codecOf(fields.codec, fields.dictBytes, reader);
+  const create: CreateOptions = {
+    ...codec,
+    // `create` judges both.
+    dataShards: (fields.dataShards ?? facts.dataShards) as number,
+    dialect: (fields.dialect ?? facts.dialect) as Dialect,
+  };
+  const itemBytes = await copy(reader, target, create, closing, work);
+  const made = openStore(target);
+  try {
+    return {
+      source: facts,
+      target: factsOf(made),
+      itemBytes,
+      sourceBytes: opened.storedBytes,
+      targetBytes: made.storedBytes,
+      ...(codec.codec === 'zstd_dict' ? { dictBytes: codec.dictBytes.byteLength } : {}),
+    };
+  } finally {
+    await made.handle.close();
   }
 }
 

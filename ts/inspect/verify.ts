@@ -9,12 +9,19 @@
  * Faults are what a reader could fall over or be deceived by. Warnings are what readers do not mind:
  * bytes that belong to no record.
  */
-import { type ErrorRecord, fromNative, LoaderxError } from '../errors.js';
+import { type ErrorCode, type ErrorRecord, fromNative, LoaderxError } from '../errors.js';
 import type { CheckResult } from '../native/binding.js';
 import { cancellable } from '../native/cancel.js';
-import { type OpenedStore, openStore } from '../store/container.js';
+import {
+  differenceOf,
+  type OpenedStore,
+  openContainer,
+  partLocation,
+  setAt,
+  setFormOf,
+} from '../store/container.js';
 import { knownFields } from '../store/fields.js';
-import { fileBytes, isThere, withFile } from '../store/folder.js';
+import { fileBytes, isRegularFile, isThere, withFile } from '../store/folder.js';
 import {
   changedParts,
   checkedRecords,
@@ -34,14 +41,19 @@ export interface VerifyOptions extends LongOptions {
   readonly faultsMax?: number | undefined;
 }
 
-/** One thing that is wrong: as an error of a gather would say it. `path` is the report's. */
-export type VerifyFault = Omit<ErrorRecord, 'name' | 'path'>;
+/**
+ * One thing that is wrong: as an error of a gather would say it. `path` is the report's; of a set's report it
+ * is `part`, the container that the fault is in, where `record` counts.
+ */
+export type VerifyFault = Omit<ErrorRecord, 'name' | 'path'> & { readonly part?: string };
 
 /** Something that no reader minds, and that no writer of this package leaves. */
 export interface VerifyWarning {
   readonly file: string;
   readonly message: string;
   readonly bytes: number;
+  /** Of a set's report: the container that the file is in. */
+  readonly part?: string;
 }
 
 /** What was found. It can be given to `JSON.stringify`. */
@@ -65,6 +77,16 @@ export interface VerifyReport {
   readonly integrity: 'checked' | 'none' | 'unusable';
   /** As the integrity file says it; not computed anew. */
   readonly logicalDigest?: string;
+  /** Of a set: its containers, in order. Their integrity is the set's where it is the same for all. */
+  readonly parts?: readonly VerifyPart[];
+}
+
+/** One container of a set's report. */
+export interface VerifyPart {
+  readonly path: string;
+  readonly ok: boolean;
+  readonly records: number | undefined;
+  readonly integrity: VerifyReport['integrity'];
 }
 
 /** Faults told one by one unless `faultsMax` says otherwise. */
@@ -73,7 +95,9 @@ const faultsLimit = 65_536;
 
 /**
  * Verifies a container: its structure, every frame and every ragged record, and the integrity file if
- * there is one. Faults are in the report, they are not thrown.
+ * there is one. Of a set, whose file is at the path, each of its containers, and what the file says of them:
+ * their form, lengths, and the logical digests of those with an integrity file. Faults are in the report,
+ * they are not thrown.
  *
  * @throws LoaderxError NOT_FOUND where nothing is at the path, LOCKED while a live writer holds the path,
  *   ABORTED, OUT_OF_MEMORY; UNSUPPORTED where the package itself does not run
@@ -83,11 +107,22 @@ export async function verify(path: ContainerPath, options?: VerifyOptions): Prom
   const work = longWorkOf(fields);
   const faultsMax = countOf(fields.faultsMax, 'faultsMax', faultsDefault, faultsLimit);
   const container = locate(path);
-  const found = new Findings(container.shown, faultsMax);
+  if (isRegularFile(container)) {
+    const report = await verifySet(container, faultsMax, work);
+    if (report !== undefined) return report;
+  }
+  return verifyContainer(container, faultsMax, work);
+}
 
+async function verifyContainer(
+  container: Location,
+  faultsMax: number,
+  work: LongWork,
+): Promise<VerifyReport> {
+  const found = new Findings(container.shown, faultsMax);
   const facts = await integrityFacts(container, found, work);
   if (facts !== undefined) checkParts(container, facts, found);
-  const opened = openedStore(path, container, found);
+  const opened = openedStore(container, found);
   if (opened !== undefined) {
     found.dataShards = opened.dataShards;
     try {
@@ -97,6 +132,82 @@ export async function verify(path: ContainerPath, options?: VerifyOptions): Prom
     }
   }
   return found.report(opened, facts);
+}
+
+/** Undefined where the file is none of a set. */
+async function verifySet(
+  location: Location,
+  faultsMax: number,
+  work: LongWork,
+): Promise<VerifyReport | undefined> {
+  const found = new Findings(location.shown, faultsMax);
+  let set: ReturnType<typeof setAt>;
+  try {
+    set = setAt(location);
+    if (set === undefined) return undefined;
+  } catch (error) {
+    found.add(error);
+    return found.report(undefined, undefined);
+  }
+  const parts: VerifyPart[] = [];
+  const { form, length: recordsTotal } = set;
+  let storedBytes = 0;
+  let recordsBefore = 0;
+  for (const { path: part, length, logicalDigest } of set.parts) {
+    const container = partLocation(location, part);
+    const add = (code: ErrorCode, field: string, message: string): void => {
+      found.addToPart(part, new LoaderxError(code, message, { field }));
+    };
+    if (!isThere(container)) {
+      add('NOT_FOUND', 'path', 'there is no such folder');
+      parts.push({ path: part, ok: false, records: undefined, integrity: 'none' });
+      continue;
+    }
+    const before = found.faultCount;
+    const report = await verifyContainer(container, found.room, {
+      signal: work.signal,
+      onProgress: (progress) =>
+        work.onProgress({
+          recordsDone: recordsBefore + progress.recordsDone,
+          recordsTotal,
+          bytesDone: storedBytes + progress.bytesDone,
+        }),
+    });
+    found.addReport(part, report);
+    if (report.records !== undefined) {
+      const opened = openContainer(container);
+      const difference = differenceOf(form, setFormOf(opened.schema));
+      opened.handle.closeSync();
+      if (difference !== undefined) {
+        const { field, found: holds, wanted } = difference;
+        add('SCHEMA', field, `it holds ${field} ${holds}, and the set ${wanted}`);
+      }
+      if (report.records !== length) {
+        add('MALFORMED', 'length', `it has ${report.records} records, and the set says ${length}`);
+      }
+    }
+    if (report.logicalDigest !== undefined && report.logicalDigest !== logicalDigest) {
+      const said = `its integrity file says ${report.logicalDigest}, and the set ${logicalDigest}`;
+      add('INTEGRITY', 'logicalDigest', `another logical digest: ${said}`);
+    }
+    storedBytes += report.storedBytes ?? 0;
+    recordsBefore += length;
+    const { records, integrity } = report;
+    parts.push({ path: part, ok: found.faultCount === before, records, integrity });
+  }
+  const integrities = new Set(parts.map(({ integrity }) => integrity));
+  found.integrity = integrities.has('unusable')
+    ? 'unusable'
+    : integrities.has('none')
+      ? 'none'
+      : 'checked';
+  const isWhole = parts.every(({ records }) => records !== undefined);
+  return {
+    ...found.report(undefined, undefined),
+    records: isWhole ? recordsTotal : undefined,
+    storedBytes: isWhole ? storedBytes : undefined,
+    parts,
+  };
 }
 
 /** What is found, told in the order of the checks. */
@@ -147,6 +258,22 @@ class Findings {
   #shardOf(record: VerifyFault['record']): number | undefined {
     if (record === undefined || this.dataShards === undefined) return undefined;
     return Number(BigInt(record) % BigInt(this.dataShards));
+  }
+
+  /** A fault of a set's container. */
+  addToPart(part: string, error: unknown): void {
+    const before = this.faults.length;
+    this.add(error);
+    const fault = this.faults[before];
+    if (fault !== undefined) this.faults[before] = { ...fault, part };
+  }
+
+  /** What a set's container came to. */
+  addReport(part: string, { faultCount, faults, warnings }: VerifyReport): void {
+    this.faultCount += faultCount;
+    this.faults.push(...faults.slice(0, this.room).map((fault) => ({ ...fault, part })));
+    const room = this.#faultsMax - this.warnings.length;
+    this.warnings.push(...warnings.slice(0, room).map((warning) => ({ ...warning, part })));
   }
 
   addAll(result: CheckResult): void {
@@ -221,13 +348,9 @@ function checkParts(container: Location, facts: IntegrityFacts, found: Findings)
   }
 }
 
-function openedStore(
-  path: ContainerPath,
-  container: Location,
-  found: Findings,
-): OpenedStore | undefined {
+function openedStore(container: Location, found: Findings): OpenedStore | undefined {
   try {
-    return openStore(path);
+    return openContainer(container);
   } catch (error) {
     // Nothing at all is no faulty container, but a path that is wrong.
     if (!isThere(container)) throw error;

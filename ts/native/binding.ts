@@ -10,7 +10,7 @@
  */
 
 /** Must equal `abiVersion()` of the addon, which is checked at load. */
-export const abiVersion = 3;
+export const abiVersion = 4;
 
 declare const storeBrand: unique symbol;
 declare const samplerBrand: unique symbol;
@@ -32,6 +32,8 @@ export interface NativeFailure extends Error {
   /** `ZR_FILE_*`: 0 none, 1 folder, 2 meta, 3 data (see `shard`), 4 dict, 5 integrity. */
   readonly fileKind: number;
   readonly shard?: number;
+  /** Of joined stores: which of them `fileKind`, `shard` and `record` are of. */
+  readonly part?: number;
   /** A number while it is a safe integer, else a bigint. */
   readonly record?: number | bigint;
   readonly osCode?: string;
@@ -87,6 +89,15 @@ export interface Native {
     dict: Uint8Array | undefined,
   ): StoreHandle;
   storeOpen(path: string | Uint8Array): StoreHandle;
+  /**
+   * Readers as one: their records one after the other. They stay open as long as it is, whoever closes
+   * them. Only gathers, `logicalBytesSync`, `storeInfo` and `closeSync` take it.
+   *
+   * @param dimBytes of each ragged reader, which may differ: logical bytes are told as the first one
+   *   counts them; zeros for dense ones
+   * @param ndim of ragged readers; else 0
+   */
+  storeJoin(readers: readonly StoreHandle[], dimBytes: Uint8Array, ndim: number): StoreHandle;
   storeInfo(store: StoreHandle): StoreInfo;
 
   /** `ends` undefined: fixed records of `recordBytes`; else record i ends at `ends[i]`. */

@@ -29,7 +29,7 @@ import {
   createFields,
   createSettings,
   itemShapeOf,
-  verifiesDigest,
+  verifyingOf,
 } from './options.js';
 import { type ContainerPath, locate } from './path.js';
 import { type CancelWord, StoreReader } from './reader.js';
@@ -89,7 +89,7 @@ export const Dense = {
         ? undefined
         : itemShapeOf(fields.itemShape, dtype ?? dtypeOf('uint8'));
     const batchBytesMax = batchBytesMaxOf(fields.maxBatchBytes);
-    const opened = openStore(path, verifiesDigest(fields.verify));
+    const opened = openStore(path, verifyingOf(fields.verify));
     try {
       // What is expected was compared with what is there, so D is what the container holds.
       return denseReader(opened, batchBytesMax, dtype, itemShape) as unknown as DenseReader<D>;

@@ -60,6 +60,15 @@ export function otherThanFile(container: Location, name: string): string | undef
   return stat.isSocket() ? 'a socket' : 'a device';
 }
 
+/** Whether a regular file is at the path, where a container would be a folder. */
+export function isRegularFile({ native }: Location): boolean {
+  try {
+    return fs.statSync(typeof native === 'string' ? native : Buffer.from(native)).isFile();
+  } catch {
+    return false;
+  }
+}
+
 /** Whether anything is at the path of a container. */
 export function isThere({ native }: Location): boolean {
   return fs.existsSync(typeof native === 'string' ? native : Buffer.from(native));

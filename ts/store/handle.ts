@@ -16,16 +16,25 @@ export class Handle {
   readonly path: string;
   readonly #store: StoreHandle;
   readonly #noun: 'reader' | 'writer';
+  readonly #parts: readonly string[] | undefined;
   #state: 'open' | 'closing' | 'closed' = 'open';
   #runningCount = 0;
   #onIdle: (() => void) | undefined;
   #closing: Promise<void> | undefined;
 
-  constructor(native: Native, store: StoreHandle, path: string, noun: 'reader' | 'writer') {
+  /** `parts`: the paths of joined containers, which failures in them name. */
+  constructor(
+    native: Native,
+    store: StoreHandle,
+    path: string,
+    noun: 'reader' | 'writer',
+    parts?: readonly string[],
+  ) {
     this.native = native;
     this.path = path;
     this.#store = store;
     this.#noun = noun;
+    this.#parts = parts;
   }
 
   /** Calls in flight. */
@@ -54,7 +63,7 @@ export class Handle {
     try {
       return run(this.native, this.#store);
     } catch (error) {
-      throw fromNative(error, this.path);
+      throw fromNative(error, this.path, this.#parts);
     }
   }
 
@@ -65,7 +74,7 @@ export class Handle {
     try {
       return await run(this.native, this.#store);
     } catch (error) {
-      throw fromNative(error, this.path);
+      throw fromNative(error, this.path, this.#parts);
     } finally {
       this.#runningCount -= 1;
       if (this.#runningCount === 0) this.#onIdle?.();
@@ -105,7 +114,7 @@ export class Handle {
     try {
       this.native.closeSync(this.#store);
     } catch (error) {
-      throw fromNative(error, this.path);
+      throw fromNative(error, this.path, this.#parts);
     }
   }
 }

@@ -353,11 +353,24 @@ const dictBytesMax = 48 * 2 ** 20;
 /**
  * From now on each record that is gathered is held against the integrity file.
  *
+ * @param logicalDigest what the file must say too
  * @throws LoaderxError INTEGRITY where there is no file, it is damaged, or page or dictionary are not
  *   what it vouches for; IO
  */
-export function attachIntegrity(container: Location, handle: Handle, recordCount: number): void {
+export function attachIntegrity(
+  container: Location,
+  handle: Handle,
+  recordCount: number,
+  logicalDigest?: string,
+): void {
   const { facts, words } = readIntegrity(container, recordCount);
+  if (logicalDigest !== undefined && facts.logicalDigest !== logicalDigest) {
+    throw new LoaderxError(
+      'INTEGRITY',
+      `${container.shown}: ${integrityName} vouches for the logical digest ${facts.logicalDigest}, and the set wants ${logicalDigest}`,
+      { path: container.shown, file: integrityName },
+    );
+  }
   const page = handle.call((native, store) => native.storePage(store));
   for (const { file, reason } of changedParts(facts, page, readDict(container))) {
     throw new LoaderxError('INTEGRITY', `${container.shown}: ${file}: ${reason}`, {

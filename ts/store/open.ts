@@ -3,7 +3,7 @@ import type { DenseReader, OpenOptions, RaggedReader } from './capability.js';
 import { openStore } from './container.js';
 import { denseReader } from './dense.js';
 import { knownFields } from './fields.js';
-import { batchBytesMaxOf, verifiesDigest } from './options.js';
+import { batchBytesMaxOf, verifyingOf } from './options.js';
 import type { ContainerPath } from './path.js';
 import { raggedReader } from './ragged.js';
 
@@ -15,7 +15,7 @@ import { raggedReader } from './ragged.js';
 export function open(path: ContainerPath, options?: OpenOptions): DenseReader | RaggedReader {
   const { maxBatchBytes, verify } = knownFields(options, ['maxBatchBytes', 'verify']);
   const batchBytesMax = batchBytesMaxOf(maxBatchBytes);
-  const opened = openStore(path, verifiesDigest(verify));
+  const opened = openStore(path, verifyingOf(verify));
   return opened.schema.kind === 'dense'
     ? denseReader(opened, batchBytesMax)
     : raggedReader(opened, batchBytesMax);

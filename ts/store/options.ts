@@ -176,10 +176,10 @@ function flagOf(value: unknown, field: string): boolean {
   throw new ArgumentTypeError(field, `${field} must be true or false, got ${show(value)}`);
 }
 
-/** Whether `verify` asks for it. */
-export function verifiesDigest(verify: unknown): boolean {
-  if (verify === undefined) return false;
-  if (verify === 'digest') return true;
+/** Which containers `verify` asks to be held against their integrity files. */
+export function verifyingOf(verify: unknown): 'none' | 'all' {
+  if (verify === undefined) return 'none';
+  if (verify === 'digest') return 'all';
   throw new ArgumentTypeError(
     'verify',
     `verify must be 'digest' or be left out, got ${show(verify)}`,

@@ -28,7 +28,7 @@ import {
   createFields,
   createSettings,
   ndimOf,
-  verifiesDigest,
+  verifyingOf,
 } from './options.js';
 import { type ContainerPath, locate } from './path.js';
 import { RaggedPacker, type RawRecord } from './ragged-pack.js';
@@ -85,7 +85,7 @@ export const Ragged = {
     const dtype = fields.dtype === undefined ? undefined : dtypeOf(fields.dtype);
     const ndim = fields.ndim === undefined ? undefined : ndimOf(fields.ndim);
     const batchBytesMax = batchBytesMaxOf(fields.maxBatchBytes);
-    const opened = openStore(path, verifiesDigest(fields.verify));
+    const opened = openStore(path, verifyingOf(fields.verify));
     try {
       // What is expected was compared with what is there, so D is what the container holds.
       return raggedReader(opened, batchBytesMax, dtype, ndim) as unknown as RaggedReader<D>;

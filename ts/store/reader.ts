@@ -7,7 +7,7 @@ import { cancellable } from '../native/cancel.js';
 import type { Dialect } from '../schema.js';
 import { signalOf } from '../signal.js';
 import type { Codec, GatherInto, GatherNew, GatherOptions } from './capability.js';
-import type { OpenedStore } from './container.js';
+import { type JoinedPart, type OpenedReader, type OpenedStore, openedOf } from './container.js';
 import { knownFields } from './fields.js';
 import type { Handle } from './handle.js';
 import {
@@ -26,7 +26,7 @@ import { type StreamSource, streamOf } from './stream.js';
 export type CancelWord = Uint32Array | undefined;
 
 export abstract class StoreReader<D extends DType, Batch extends Disposable, One, Out>
-  implements BoundedReader
+  implements BoundedReader, OpenedReader
 {
   readonly path: string;
   readonly dtype: D;
@@ -38,6 +38,7 @@ export abstract class StoreReader<D extends DType, Batch extends Disposable, One
   readonly dialect: Dialect;
   protected readonly handle: Handle;
   protected readonly batchBytesMax: number;
+  readonly #opened: OpenedStore;
   readonly #recordBytesMin: number;
 
   /** `recordBytesMin`: bytes that each record adds to a batch at the least. */
@@ -47,13 +48,14 @@ export abstract class StoreReader<D extends DType, Batch extends Disposable, One
     batchBytesMax: number,
     recordBytesMin: number,
   ) {
+    this.#opened = opened;
     this.handle = opened.handle;
     this.path = opened.handle.path;
     this.dtype = dtype.name;
     this.length = opened.recordCount;
     this.codec = opened.codec;
     this.dataShards = opened.dataShards;
-    this.hasDict = opened.codec === 'zstd_dict';
+    this.hasDict = (opened.parts ?? [opened]).some(({ codec }) => codec === 'zstd_dict');
     this.dialect = opened.schema.dialect;
     this.batchBytesMax = batchBytesMax;
     this.#recordBytesMin = recordBytesMin;
@@ -145,6 +147,15 @@ export abstract class StoreReader<D extends DType, Batch extends Disposable, One
 
   [Symbol.asyncDispose](): Promise<void> {
     return this.handle.close();
+  }
+
+  /** Of a reader of several containers; else undefined. */
+  get parts(): readonly JoinedPart[] | undefined {
+    return this.#opened.parts;
+  }
+
+  get [openedOf](): OpenedStore {
+    return this.#opened;
   }
 
   get [batchBytesMaxOf](): number {

@@ -27,9 +27,10 @@ fn memory() std.mem.Allocator {
 
 pub var memory_in_tests: std.mem.Allocator = std.heap.c_allocator;
 
-pub const abi_version = 3;
+pub const abi_version = 4;
 pub const no_record = std.math.maxInt(u64);
 pub const no_shard = std.math.maxInt(u32);
+pub const no_part = std.math.maxInt(u32);
 
 pub const Status = enum(i32) {
     ok = 0,
@@ -78,7 +79,7 @@ pub const CError = extern struct {
     status: i32,
     file_kind: u32,
     shard_index: u32,
-    reserved: u32,
+    part_index: u32,
     record_id: u64,
     os_code: [24]u8,
     message: [256]u8,
@@ -99,7 +100,7 @@ fn report(err: Error, fault: *const Fault, error_out: ?*CError) i32 {
             .integrity => .integrity,
         })),
         .shard_index = if (fault.place == .data) fault.place.data else no_shard,
-        .reserved = 0,
+        .part_index = fault.part orelse no_part,
         .record_id = fault.record orelse no_record,
         .os_code = @splat(0),
         .message = @splat(0),
@@ -265,6 +266,14 @@ export fn zr_store_open(path: [*]const u8, path_bytes: u64, store_out: *?*Store,
     store_out.* = null;
     var fault: Fault = .{};
     store_out.* = Store.open(Process.context(), path[0..@intCast(path_bytes)], &fault) catch |err| return report(err, &fault, error_out);
+    return 0;
+}
+
+export fn zr_store_join(members: [*]const *Store, dim_bytes: [*]const u8, member_count: u64, ndim: u32, store_out: *?*Store, error_out: ?*CError) i32 {
+    store_out.* = null;
+    var fault: Fault = .{};
+    const count: usize = @intCast(member_count);
+    store_out.* = Store.join(Process.context(), members[0..count], dim_bytes[0..count], ndim, &fault) catch |err| return report(err, &fault, error_out);
     return 0;
 }
 

@@ -18,6 +18,7 @@ extern fn zr_store_mark(*Handle) void;
 extern fn zr_store_rewind(*Handle) void;
 extern fn zr_store_publish(*Handle, u32, ?[*]const u8, u64, ?*exports.CError) i32;
 extern fn zr_store_open([*]const u8, u64, *?*Handle, ?*exports.CError) i32;
+extern fn zr_store_join([*]const *Handle, [*]const u8, u64, u32, *?*Handle, ?*exports.CError) i32;
 extern fn zr_store_get_info(*const Handle, *exports.StoreInfo) void;
 extern fn zr_store_gather_fixed(*Handle, [*]const u64, u64, u64, [*]u8, ?*const u32, ?*exports.CError) i32;
 const Alloc = *const fn (?*anyopaque, u64) callconv(.c) ?[*]u8;
@@ -56,6 +57,8 @@ const World = struct {
     path_buffer: [512]u8 = undefined,
     /// A writer or a reader.
     store: ?*Handle = null,
+    /// The reader twice, as one.
+    joined: ?*Handle = null,
     sampler: ?*Handle = null,
     buffer: exports.Buffer = .{ .data = null, .data_bytes = 0 },
     failure: exports.CError = undefined,
@@ -95,6 +98,8 @@ const World = struct {
     }
 
     fn close(world: *World) void {
+        zr_store_close(world.joined);
+        world.joined = null;
         zr_store_close(world.store);
         world.store = null;
         zs_sampler_destroy(world.sampler);
@@ -134,6 +139,11 @@ const World = struct {
     fn facts(world: *World) i32 {
         const version = zr_abi_version();
         return if (version == exports.abi_version and zr_executor_lanes() == 1) 0 else world.failure.status;
+    }
+    fn join(world: *World) i32 {
+        const status = zr_store_join(&.{ world.store.?, world.store.? }, &.{ 0, 0 }, 2, 0, &world.joined, &world.failure);
+        if (status != 0) return status;
+        return zr_store_gather_fixed(world.joined.?, &world.ids, count, record_bytes, &world.target, null, &world.failure);
     }
     fn setLanes(world: *World) i32 {
         return zr_executor_set_lanes(1, &world.failure);
@@ -284,6 +294,7 @@ const rows = [_]Row{
     .{ .names = &.{ "zr_store_mark", "zr_store_rewind" }, .before = World.appended, .call = World.markAndRewind, .takes_none = true },
     .{ .names = &.{"zr_store_publish"}, .before = World.appended, .call = World.publish, .takes_none = true },
     .{ .names = &.{"zr_store_open"}, .before = World.nothing, .call = World.open },
+    .{ .names = &.{"zr_store_join"}, .before = World.opened, .call = World.join },
     .{ .names = &.{"zr_store_get_info"}, .before = World.opened, .call = World.getInfo, .takes_none = true },
     .{ .names = &.{"zr_store_gather_fixed"}, .before = World.opened, .call = World.gatherFixed },
     .{ .names = &.{"zr_store_gather_ragged"}, .before = World.opened, .call = World.gatherRagged },

@@ -19,9 +19,10 @@
 extern "C" {
 #endif
 
-#define ZR_ABI_VERSION 3u
+#define ZR_ABI_VERSION 4u
 #define ZR_NO_RECORD UINT64_MAX
 #define ZR_NO_SHARD UINT32_MAX
+#define ZR_NO_PART UINT32_MAX
 
 typedef int32_t zr_status;
 enum {
@@ -53,7 +54,7 @@ typedef struct zr_error {
     zr_status status;
     uint32_t file_kind;    /* ZR_FILE_*; with ZR_FILE_DATA, shard_index names the file */
     uint32_t shard_index;  /* ZR_NO_SHARD: none */
-    uint32_t reserved;     /* zero */
+    uint32_t part_index;   /* of a joined store: whose file and record these are; else ZR_NO_PART */
     uint64_t record_id;    /* ZR_NO_RECORD: none; for ZR_OUT_OF_RANGE the offending id */
     char os_code[24];      /* "ENOSPC"; empty: not from the operating system. NUL-ended */
     char message[256];     /* what was wrong, one UTF-8 sentence without a full stop. NUL-ended */
@@ -127,6 +128,14 @@ typedef struct zr_store_info {
     uint32_t reserved;
 } zr_store_info;
 void zr_store_get_info(const zr_store *store, zr_store_info *info_out);
+
+/* Several readers as one: the records of `members` (>= 1, none joined or a build) one after the other.
+ * Their records are of one kind; `dim_bytes` is that of each ragged member and `ndim` that of all, else
+ * 0; sizes are told as the first member counts them. Members stay open as long as the joined store,
+ * whoever closes them. It takes gathers, zr_store_logical_bytes,
+ * zr_store_quick_bytes, zr_store_get_info and zr_store_close, nothing else. TOO_LARGE */
+zr_status zr_store_join(zr_store *const *members, const uint8_t *dim_bytes, uint64_t member_count,
+                        uint32_t ndim, zr_store **store_out, zr_error *error);
 
 /* Record ids[i] lands at target + i * record_bytes. `target` holds id_count * record_bytes.
  * `cancel` may be NULL; lanes look at it between records. OUT_OF_RANGE MALFORMED IO CODEC ABORTED */
@@ -207,7 +216,8 @@ zr_status zr_store_check_layout(zr_store *store, uint8_t *over_out, uint64_t *un
                                 zr_error *faults_out, uint64_t faults_max,
                                 uint64_t *fault_count_out, const uint32_t *cancel, zr_error *error);
 
-/* Readers are released; a build that was not published is discarded. NULL is a no-op. */
+/* Readers are released, once no joined store has them any more; a build that was not published is
+ * discarded. NULL is a no-op. */
 void zr_store_close(zr_store *store);
 
 /* ---- memory that outlives a call: any thread ---- */

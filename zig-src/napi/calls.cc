@@ -13,6 +13,8 @@ namespace {
 constexpr uint64_t kSchemaBytesMax = 2040;
 constexpr uint64_t kShardsMax = 255;
 constexpr uint64_t kLanesMax = 1024;
+constexpr uint32_t kMembersMax = 1u << 16;
+constexpr uint64_t kRaggedRankMax = 64;
 /* Below, a ragged payload is copied on the JS thread; from here on that would hold up the event
  * loop longer than a second trip to a lane does. */
 constexpr uint64_t kCopiedBytesMax = 64u << 10;
@@ -123,7 +125,7 @@ struct FixedCall {
 
 FixedCall UnwrapFixed(Args &args) {
     FixedCall call = {};
-    call.reader = args.Store(0, Access::kRead);
+    call.reader = args.Source(0, Access::kRead);
     call.ids = args.Words(1, "ids");
     call.record_bytes = args.Whole(2, "recordBytes", 1, kRecordBytesMax);
     call.target = args.Bytes(3, "target");
@@ -156,7 +158,7 @@ struct RaggedCall {
 
 RaggedCall UnwrapRagged(Args &args) {
     RaggedCall call = {};
-    call.reader = args.Store(0, Access::kRead);
+    call.reader = args.Source(0, Access::kRead);
     call.geometry = args.Geometry(2);
     call.payload_bytes_max = args.Whole(3, "payloadBytesMax", 0, kSafeIntegerMax);
     call.ids = args.Words(1, "ids");
@@ -604,9 +606,37 @@ Napi::Value StoreOpen(const Napi::CallbackInfo &info) {
     return Return(info, WrapHandle(args.env(), HandleKind::kReader, store));
 }
 
+Napi::Value StoreJoin(const Napi::CallbackInfo &info) {
+    Args args(info, Lifetime::kCall);
+    uint32_t count = 0;
+    if (napi_get_array_length(args.env(), args.js(0), &count) != napi_ok || count < 1 ||
+        count > kMembersMax) {
+        args.RangeError("argument 1 must be an array of 1 to %u stores", kMembersMax);
+        return Nothing();
+    }
+    zr_store **members = static_cast<zr_store **>(malloc(count * sizeof(zr_store *)));
+    zr_error error = BlankError();
+    if (members == nullptr) {
+        SetError(&error, ZR_OUT_OF_MEMORY, "no memory for the stores");
+        return Done(args, ZR_OUT_OF_MEMORY, error);
+    }
+    zr_store *joined = nullptr;
+    zr_status status = ZR_OK;
+    const uint32_t ndim = static_cast<uint32_t>(args.Whole(2, "ndim", 0, kRaggedRankMax));
+    const bool are_readers = args.Readers(0, members, count);
+    const Span<uint8_t> dim_bytes = args.Bytes(1, "dimBytes");
+    if (are_readers) args.Fits("dimBytes", dim_bytes.count, count, 1);
+    if (args)
+        status = zr_store_join(members, dim_bytes.data, count, ndim, &joined, &error);
+    free(members);
+    if (!args) return Nothing();
+    if (status != ZR_OK) return Done(args, status, error);
+    return Return(info, WrapHandle(args.env(), HandleKind::kJoined, joined));
+}
+
 Napi::Value StoreInfo(const Napi::CallbackInfo &info) {
     Args args(info, Lifetime::kCall);
-    const Handle *store = args.Store(0, Access::kRead);
+    const Handle *store = args.Source(0, Access::kRead);
     if (!args) return Nothing();
     zr_store_info store_info = {};
     zr_store_get_info(store->store(), &store_info);
@@ -771,7 +801,7 @@ Napi::Value GatherRagged(const Napi::CallbackInfo &info) {
 
 Napi::Value LogicalBytesSync(const Napi::CallbackInfo &info) {
     Args args(info, Lifetime::kCall);
-    const Handle *reader = args.Store(0, Access::kRead);
+    const Handle *reader = args.Source(0, Access::kRead);
     const Span<uint64_t> ids = args.Words(1, "ids");
     if (!args) return Nothing();
     uint64_t *bytes;

@@ -16,6 +16,7 @@ Napi::Value Pad(const Napi::CallbackInfo &info);
 
 Napi::Value StoreCreate(const Napi::CallbackInfo &info);
 Napi::Value StoreOpen(const Napi::CallbackInfo &info);
+Napi::Value StoreJoin(const Napi::CallbackInfo &info);
 Napi::Value StoreInfo(const Napi::CallbackInfo &info);
 Napi::Value AppendSync(const Napi::CallbackInfo &info);
 Napi::Value Append(const Napi::CallbackInfo &info);

@@ -78,6 +78,7 @@ bool DefineCalls(Napi::Env env, Napi::Object exports) {
            Define<PreferLargePages>(env, exports, "preferLargePages") &&
            Define<StoreCreate>(env, exports, "storeCreate") &&
            Define<StoreOpen>(env, exports, "storeOpen") &&
+           Define<StoreJoin>(env, exports, "storeJoin") &&
            Define<StoreInfo>(env, exports, "storeInfo") &&
            Define<AppendSync>(env, exports, "appendSync") &&
            Define<Append>(env, exports, "append") && Define<Mark>(env, exports, "mark") &&

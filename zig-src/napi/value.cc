@@ -92,7 +92,7 @@ zr_error BlankError() {
     error.status = ZR_UNEXPECTED;
     error.file_kind = ZR_FILE_NONE;
     error.shard_index = ZR_NO_SHARD;
-    error.reserved = 0;
+    error.part_index = ZR_NO_PART;
     error.record_id = ZR_NO_RECORD;
     error.os_code[0] = '\0';
     error.message[0] = '\0';
@@ -114,6 +114,8 @@ napi_value NewFailure(napi_env env, const zr_error &error) {
         !SetNumber(env, failure, "fileKind", error.file_kind))
         return nullptr;
     if (error.shard_index != ZR_NO_SHARD && !SetNumber(env, failure, "shard", error.shard_index))
+        return nullptr;
+    if (error.part_index != ZR_NO_PART && !SetNumber(env, failure, "part", error.part_index))
         return nullptr;
     if (error.record_id != ZR_NO_RECORD) {
         napi_value record;
@@ -284,8 +286,35 @@ Handle *Args::SamplerInAnyState(size_t index) {
     return Tagged(index, kSamplerTag, "a sampler handle");
 }
 
-Handle *Args::Store(size_t index, Access access) {
+Handle *Args::Source(size_t index, Access access) {
     return Available(StoreInAnyState(index), access);
+}
+
+Handle *Args::Store(size_t index, Access access) {
+    Handle *handle = Source(index, access);
+    if (handle != nullptr && handle->kind == HandleKind::kJoined) {
+        TypeError("argument %zu must be a store with files of its own, not joined ones", index + 1);
+        return nullptr;
+    }
+    return handle;
+}
+
+bool Args::Readers(size_t index, zr_store **stores_out, uint32_t count) {
+    for (uint32_t i = 0; i < count && !failed_; i++) {
+        napi_value element;
+        void *data = nullptr;
+        bool matches = false;
+        Handle *handle = nullptr;
+        if (napi_get_element(env_, info_[index], i, &element) == napi_ok &&
+            napi_get_value_external(env_, element, &data) == napi_ok &&
+            napi_check_object_type_tag(env_, element, &kStoreTag, &matches) == napi_ok && matches)
+            handle = static_cast<Handle *>(data);
+        if (handle == nullptr || handle->kind != HandleKind::kReader)
+            TypeError("argument %zu must be stores that were opened", index + 1);
+        else if (Available(handle, Access::kRead) != nullptr)
+            stores_out[i] = handle->store();
+    }
+    return !failed_;
 }
 
 Handle *Args::Reader(size_t index, Access access) {

@@ -39,7 +39,7 @@ napi_value TakeException(napi_env env);
 
 /* ---- handles ---- */
 
-enum class HandleKind : uint8_t { kReader, kBuild, kSampler };
+enum class HandleKind : uint8_t { kReader, kBuild, kJoined, kSampler };
 
 /* What a call does to its handle. Reads may overlap each other, a change overlaps nothing. */
 enum class Access : uint8_t { kRead, kChange };
@@ -108,6 +108,10 @@ class Args {
     Handle *Reader(size_t index, Access access);
     Handle *Build(size_t index, Access access);
     Handle *Store(size_t index, Access access);
+    /* A store or joined ones: what can be gathered from. */
+    Handle *Source(size_t index, Access access);
+    /* The stores of an array of `count` open readers; false after a wrong one. */
+    bool Readers(size_t index, zr_store **stores_out, uint32_t count);
     Handle *Sampler(size_t index, Access access);
     /* Any handle of the kind, closed and busy ones too. */
     Handle *StoreInAnyState(size_t index);

@@ -13,6 +13,9 @@
 //! Where the container's words are attached (checksum.zig), each record is held against its own before
 //! its bytes count: while they are copied, or before they are decoded.
 //!
+//! The volume may be a set (volume.zig): then every id is looked for among its parts, and each record is
+//! read as its own part has it.
+//!
 //! A gather fails as a whole. Of several failures the one lowest in the request is reported, so that
 //! the same damage gives the same error whatever the lanes did.
 
@@ -26,11 +29,12 @@ const copy = @import("copy.zig");
 const checksum = @import("checksum.zig");
 const map_module = @import("map.zig");
 const Lease = @import("scratch.zig").Lease;
-const Volume = @import("volume.zig").Volume;
+const volume_module = @import("volume.zig");
+const Volume = volume_module.Volume;
+const Home = volume_module.Home;
 const fault_module = @import("../fault.zig");
 const Error = fault_module.Error;
 const Fault = fault_module.Fault;
-const Map = map_module.Map;
 
 pub const Cancel = ?*const u32;
 
@@ -75,26 +79,32 @@ const in_place_bytes_min = 128 << 10;
 pub fn fixed(volume: *Volume, ids: []const u64, record_bytes: u64, target: []u8, cancel: Cancel, fault: *Fault) Error!void {
     assert(record_bytes >= 1);
     assert(target.len == ids.len * record_bytes);
-    if (volume.mapForBatch()) |map| {
-        const result = fixedFrom(volume, map, ids, record_bytes, target, cancel, fault);
-        if (volume.mapHeld(map, touched(volume, ids))) return result;
+    var cut = false;
+    if (volume.mapsForBatch()) {
+        const result = fixedFrom(volume, true, ids, record_bytes, target, cancel, &cut, fault);
+        if (!cut and volume.mapsHeld(ids)) {
+            // What fails in a set is done again, since nobody asked whether its tables are whole.
+            if (volume.table == null) return result;
+            if (result) |_| return else |_| {}
+        }
     }
-    return fixedFrom(volume, null, ids, record_bytes, target, cancel, fault);
+    return fixedFrom(volume, false, ids, record_bytes, target, cancel, &cut, fault);
 }
 
-fn fixedFrom(volume: *Volume, map: ?*const Map, ids: []const u64, record_bytes: u64, target: []u8, cancel: Cancel, fault: *Fault) Error!void {
+fn fixedFrom(volume: *Volume, mapped: bool, ids: []const u64, record_bytes: u64, target: []u8, cancel: Cancel, cut: *bool, fault: *Fault) Error!void {
     var run: Fixed = .{
         .outcome = .{ .io = volume.io, .cancel = cancel },
         .volume = volume,
-        .map = map,
-        .advised = takeAdvice(volume, map),
+        .mapped = mapped,
+        .advised = takeAdvice(volume, mapped),
         .stream = streams(record_bytes, target),
         .ids = ids,
         .record_bytes = record_bytes,
         .target = target,
-        .block_count = blockCount(volume, map, ids.len, target.len),
+        .block_count = blockCount(volume, mapped, ids.len, target.len),
     };
     volume.executor.fanOut(Fixed, &run, run.block_count, std.math.maxInt(u32), Fixed.block);
+    cut.* = run.outcome.cut.load(.monotonic);
     return run.outcome.result(fault);
 }
 
@@ -108,7 +118,7 @@ fn streams(record_bytes: u64, target: []const u8) bool {
 const Fixed = struct {
     outcome: Outcome,
     volume: *Volume,
-    map: ?*const Map,
+    mapped: bool,
     advised: bool,
     stream: bool,
     ids: []const u64,
@@ -120,43 +130,50 @@ const Fixed = struct {
         var at = plan.blockStart(run.ids.len, run.block_count, task);
         const end = plan.blockStart(run.ids.len, run.block_count, task + 1);
         var fault: Fault = .{};
-        const result = if (run.map) |map| run.fromMap(map, &at, end, &fault) else run.byReads(&at, end, &fault);
+        const result = if (run.mapped) run.fromMap(&at, end, &fault) else run.byReads(&at, end, &fault);
         result catch |err| run.outcome.fail(at, err, &fault);
     }
 
-    fn fromMap(run: *Fixed, map: *const Map, at: *u64, end: u64, fault: *Fault) Error!void {
+    fn fromMap(run: *Fixed, at: *u64, end: u64, fault: *Fault) Error!void {
         const volume = run.volume;
         const lease: ?*Lease = if (volume.codec == .raw) null else try volume.pool.take(fault);
         defer if (lease) |taken| volume.pool.give(taken);
         defer if (run.stream) copy.fence();
         const ids = run.ids[0..@intCast(end)];
-        if (run.advised) advise(volume, map, ids[@intCast(at.*)..]);
+        if (run.advised) advise(volume, ids[@intCast(at.*)..]);
         const watch: Watch = .begin(volume, end - at.*);
         defer watch.end(volume);
+        var suspects: Suspects = .init(volume);
+        defer suspects.ask(&run.outcome);
         var k: usize = @intCast(at.*);
-        const record_ahead = recordAhead(volume);
-        prefetchFirst(volume, map, ids[k..], record_ahead);
+        var ahead: Ahead = .{ .volume = volume, .ids = ids, .records = recordAhead(volume) };
+        ahead.begin(k);
         while (k < ids.len) : (k += 1) {
             at.* = k;
             try run.outcome.proceed(k, fault);
-            prefetchNext(volume, map, ids, k, record_ahead);
-            const id = ids[k];
-            if (id >= volume.length) return outOfRange(volume, id, fault);
+            ahead.step(k);
+            if (ids[k] >= volume.length) return outOfRange(volume, ids[k], fault);
+            const home = ahead.home(k);
+            fault.part = memberOf(volume, home);
+            const owner = home.volume;
+            const id = home.record;
+            const map = &owner.map.?;
             const location = Volume.mappedLocation(map, id);
-            const shard = volume.shardOf(id);
-            try run.check(location, id, shard, fault);
+            const shard = owner.shardOf(id);
+            try run.check(owner, location, id, shard, fault);
             const source = (map.dataBytes(shard) + @as(usize, @intCast(location.offset)))[0..location.phys_length];
             const target = run.target[k * run.record_bytes ..][0..@intCast(run.record_bytes)];
-            if (lease) |taken| {
-                try volume.vouchFor(id, location, source, fault);
-                try codec.decode(try taken.decompressorFor(fault), volume.dictionary(), target, source, id, shard, fault);
-            } else if (volume.words != null) {
-                try volume.vouch(id, checksum.copied(location, target, source, run.stream), fault);
+            if (owner.codec != .raw) {
+                try owner.vouchFor(id, location, source, fault);
+                try codec.decode(try lease.?.decompressorFor(fault), owner.dictionary(), target, source, id, shard, fault);
+            } else if (owner.words != null) {
+                try owner.vouch(id, checksum.copied(location, target, source, run.stream), fault);
             } else if (run.stream) {
                 copy.stream(target, source);
             } else {
                 copy.plain(target, source);
             }
+            suspects.look(home, location, shard, source);
         }
     }
 
@@ -168,28 +185,30 @@ const Fixed = struct {
             var locations: [location_batch]format.Location = undefined;
             const ids = run.ids[@intCast(at.*)..@intCast(@min(end, at.* + location_batch))];
             try readLocations(volume, ids, locations[0..ids.len], fault);
-            for (ids, locations[0..ids.len]) |id, location| {
+            for (ids, locations[0..ids.len]) |wanted, location| {
                 try run.outcome.proceed(at.*, fault);
-                const shard = volume.shardOf(id);
-                try run.check(location, id, shard, fault);
+                const home = try homeOf(volume, wanted, fault);
+                const owner = home.volume;
+                const id = home.record;
+                const shard = owner.shardOf(id);
+                try run.check(owner, location, id, shard, fault);
                 const target = run.target[@intCast(at.* * run.record_bytes)..][0..@intCast(run.record_bytes)];
-                if (volume.codec == .raw) {
-                    try volume.readData(shard, target, location.offset, id, fault);
-                    try volume.vouchFor(id, location, target, fault);
+                if (owner.codec == .raw) {
+                    try owner.readData(shard, target, location.offset, id, fault);
+                    try owner.vouchFor(id, location, target, fault);
                 } else {
                     const stored = try lease.scratch(location.phys_length, fault);
-                    try volume.readData(shard, stored, location.offset, id, fault);
-                    try volume.vouchFor(id, location, stored, fault);
-                    try codec.decode(try lease.decompressorFor(fault), volume.dictionary(), target, stored, id, shard, fault);
+                    try owner.readData(shard, stored, location.offset, id, fault);
+                    try owner.vouchFor(id, location, stored, fault);
+                    try codec.decode(try lease.decompressorFor(fault), owner.dictionary(), target, stored, id, shard, fault);
                 }
                 at.* += 1;
             }
         }
     }
 
-    fn check(run: *const Fixed, location: format.Location, id: u64, shard: u32, fault: *Fault) Error!void {
-        const volume = run.volume;
-        try format.checkLocation(location, id, shard, volume.tails[shard], volume.codec, fault);
+    fn check(run: *const Fixed, owner: *const Volume, location: format.Location, id: u64, shard: u32, fault: *Fault) Error!void {
+        try format.checkLocation(location, id, shard, owner.tails[shard], owner.codec, fault);
         try format.checkFixed(location, run.record_bytes, id, fault);
     }
 };
@@ -216,22 +235,28 @@ pub fn ragged(
     if (ids.len == 0) return;
     const locations = volume.gpa.alloc(format.Location, ids.len) catch return fault.outOfMemory("locations", ids.len * format.location_bytes);
     defer volume.gpa.free(locations);
+    const homes: []Home = if (volume.table == null) &.{} else volume.gpa.alloc(Home, ids.len) catch return fault.outOfMemory("locations", ids.len * @sizeOf(Home));
+    defer volume.gpa.free(homes);
     var run: Ragged = .{
         .outcome = .{ .io = volume.io, .cancel = cancel },
         .volume = volume,
         .ids = ids,
         .locations = locations,
+        .homes = homes,
         .geometry = geometry,
         .payload_bytes_max = payload_bytes_max,
         .offsets = offsets,
         .dims = dims,
         .alloc = alloc,
     };
-    if (volume.mapForBatch()) |map| {
-        run.map = map;
+    if (volume.mapsForBatch()) {
+        run.mapped = true;
         const result = run.whole(fault);
-        if (volume.mapHeld(map, touched(volume, ids))) return result;
-        run.map = null;
+        if (!run.outcome.cut.load(.monotonic) and volume.mapsHeld(ids)) {
+            if (volume.table == null) return result;
+            if (result) |_| return else |_| {}
+        }
+        run.mapped = false;
         run.outcome = .{ .io = volume.io, .cancel = cancel };
     }
     return run.whole(fault);
@@ -240,11 +265,13 @@ pub fn ragged(
 const Ragged = struct {
     outcome: Outcome,
     volume: *Volume,
-    map: ?*const Map = null,
+    mapped: bool = false,
     advised: bool = false,
     stream: bool = false,
     ids: []const u64,
     locations: []format.Location,
+    /// Of a set; else empty. Filled with the locations.
+    homes: []Home,
     geometry: RaggedGeometry,
     payload_bytes_max: u64,
     offsets: []u64,
@@ -266,12 +293,12 @@ const Ragged = struct {
 
     fn whole(run: *Ragged, fault: *Fault) Error!void {
         const volume = run.volume;
-        try measure(volume, run.map, run.ids, run.locations, run.outcome.cancel, fault);
+        try measure(volume, run.mapped, run.ids, run.locations, run.homes, run.outcome.cancel, fault);
         const any_in_place = try run.layOut(fault);
         const total = run.offsets[run.ids.len];
-        run.advised = takeAdvice(volume, run.map);
+        run.advised = takeAdvice(volume, run.mapped);
         run.stream = streams(total / run.ids.len, run.target.?[0..@intCast(run.target_bytes)]);
-        run.block_count = blockCount(volume, run.map, run.ids.len, total);
+        run.block_count = blockCount(volume, run.mapped, run.ids.len, total);
         if (any_in_place) {
             run.phase = .large_even;
             volume.executor.fanOut(Ragged, run, run.block_count, std.math.maxInt(u32), block);
@@ -285,9 +312,10 @@ const Ragged = struct {
 
     /// Offsets from the locations, and the target. True: there are records that decode in place.
     fn layOut(run: *Ragged, fault: *Fault) Error!bool {
-        const header_bytes = run.geometry.headerBytes();
-        for (run.ids, run.locations, 0..) |id, location, i| {
-            const payload_bytes = try run.geometry.payloadBytes(location.logic_length, id, fault);
+        for (run.locations, 0..) |location, i| {
+            const home = run.homeAt(i);
+            fault.part = memberOf(run.volume, home);
+            const payload_bytes = try run.geometryOf(home).payloadBytes(location.logic_length, home.record, fault);
             run.offsets[i + 1] = run.offsets[i] + payload_bytes; // Below 2^31 each; a request has far fewer than 2^33 ids.
             if (run.offsets[i + 1] > run.payload_bytes_max) {
                 return fault.fail(error.TooLarge, .none, "the records asked for hold more than {d} bytes", .{run.payload_bytes_max});
@@ -295,7 +323,7 @@ const Ragged = struct {
         }
         const total = run.offsets[run.ids.len];
         // The first record has nothing before it: it decodes with its items too far right, and they move.
-        const wanted = if (run.inPlace(0)) total + header_bytes else total;
+        const wanted = if (run.inPlace(0)) total + run.geometryOf(run.homeAt(0)).headerBytes() else total;
         if (run.target == null) {
             run.target = run.alloc.call(run.alloc.context, wanted) orelse return fault.outOfMemory("the gathered records", wanted);
             run.target_bytes = wanted;
@@ -307,10 +335,24 @@ const Ragged = struct {
         return false;
     }
 
+    /// Wants an id that was measured.
+    fn homeAt(run: *const Ragged, index: usize) Home {
+        return if (run.homes.len > 0) run.homes[index] else run.volume.home(run.ids[index]);
+    }
+
+    /// The parts of a set may be of two dialects, which differ in the bytes of a dimension.
+    fn geometryOf(run: *const Ragged, home: Home) RaggedGeometry {
+        var geometry = run.geometry;
+        if (run.volume.table) |table| geometry.dim_bytes = table.parts[home.part].dim_bytes;
+        return geometry;
+    }
+
     /// Wants the offsets laid out.
     fn inPlace(run: *const Ragged, index: usize) bool {
         if (run.volume.codec == .raw or run.locations[index].logic_length <= in_place_bytes_min) return false;
-        const header_bytes = run.geometry.headerBytes();
+        if (run.volume.table != null and run.homeAt(index).volume.codec == .raw) return false;
+        // Of the wider dialect, whatever a neighbour's is.
+        const header_bytes = if (run.volume.table == null) run.geometry.headerBytes() else run.geometry.ndim * @sizeOf(u64);
         if (index > 0) return run.offsets[index] - run.offsets[index - 1] >= header_bytes;
         // The first lies over the beginning of the second, on whose end the third's dimensions may lie.
         return run.ids.len == 1 or run.offsets[2] - run.offsets[1] >= 2 * header_bytes;
@@ -343,41 +385,49 @@ const Ragged = struct {
 
     fn records(run: *Ragged, at: *usize, end: usize, fault: *Fault) Error!void {
         const volume = run.volume;
-        const lease: ?*Lease = if (run.map != null and volume.codec == .raw) null else try volume.pool.take(fault);
+        const lease: ?*Lease = if (run.mapped and volume.codec == .raw) null else try volume.pool.take(fault);
         defer if (lease) |taken| volume.pool.give(taken);
         defer if (run.stream) copy.fence();
-        const watch: Watch = .begin(volume, if (run.map == null) 0 else end - at.*);
+        const watch: Watch = .begin(volume, if (run.mapped) end - at.* else 0);
         defer watch.end(volume);
+        var suspects: Suspects = .init(volume);
+        defer if (run.mapped) suspects.ask(&run.outcome);
         const record_ahead = recordAhead(volume);
-        if (run.map) |map| {
-            if (run.advised) run.adviseBlock(map, at.*, end);
-            for (at.*..@min(end, at.* + record_ahead)) |index| run.prefetchRecord(map, index);
+        if (run.mapped) {
+            if (run.advised) run.adviseBlock(at.*, end);
+            for (at.*..@min(end, at.* + record_ahead)) |index| run.prefetchRecord(index);
         }
         while (at.* < end) : (at.* += 1) {
             const index = at.*;
-            if (run.map) |map| if (index + record_ahead < end) run.prefetchRecord(map, index + record_ahead);
+            if (run.mapped and index + record_ahead < end) run.prefetchRecord(index + record_ahead);
             if (!run.inPhase(index)) continue;
             try run.outcome.proceed(index, fault);
-            if (volume.codec == .raw) try run.raw(index, lease, fault) else try run.compressed(index, lease.?, fault);
+            const home = run.homeAt(index);
+            fault.part = memberOf(run.volume, home);
+            if (home.volume.codec == .raw) try run.raw(home, index, lease, fault) else try run.compressed(home, index, lease.?, fault);
+            if (run.mapped) suspects.look(home, run.locations[index], home.volume.shardOf(home.record), run.stored(home, index));
         }
     }
 
-    fn stored(run: *const Ragged, map: *const Map, index: usize) []const u8 {
+    fn stored(run: *const Ragged, home: Home, index: usize) []const u8 {
         const location = run.locations[index];
-        const shard = run.volume.shardOf(run.ids[index]);
+        const map = &home.volume.map.?;
+        const shard = home.volume.shardOf(home.record);
         return (map.dataBytes(shard) + @as(usize, @intCast(location.offset)))[0..location.phys_length];
     }
 
-    fn prefetchRecord(run: *const Ragged, map: *const Map, index: usize) void {
-        const bytes = run.stored(map, index);
+    fn prefetchRecord(run: *const Ragged, index: usize) void {
+        const home = run.homeAt(index);
+        const bytes = run.stored(home, index);
         copy.prefetch(bytes.ptr, bytes.len);
-        run.volume.prefetchWord(run.ids[index]);
+        home.volume.prefetchWord(home.record);
     }
 
-    fn adviseBlock(run: *const Ragged, map: *const Map, from: usize, end: usize) void {
+    fn adviseBlock(run: *const Ragged, from: usize, end: usize) void {
         for (from..end) |index| {
-            const bytes = run.stored(map, index);
-            map.willNeed(bytes.ptr, bytes.len);
+            const home = run.homeAt(index);
+            const bytes = run.stored(home, index);
+            home.volume.map.?.willNeed(bytes.ptr, bytes.len);
         }
     }
 
@@ -385,15 +435,15 @@ const Ragged = struct {
         return run.target.?[run.offsets[index]..run.offsets[index + 1]];
     }
 
-    fn raw(run: *Ragged, index: usize, lease: ?*Lease, fault: *Fault) Error!void {
-        const volume = run.volume;
-        const id = run.ids[index];
+    fn raw(run: *Ragged, home: Home, index: usize, lease: ?*Lease, fault: *Fault) Error!void {
+        const volume = home.volume;
+        const id = home.record;
         const location = run.locations[index];
         const target = run.itemsOf(index);
-        const header_bytes = run.geometry.headerBytes();
-        if (run.map) |map| {
-            const source = run.stored(map, index);
-            try run.dimensions(index, source[0..header_bytes], fault);
+        const header_bytes = run.geometryOf(home).headerBytes();
+        if (run.mapped) {
+            const source = run.stored(home, index);
+            try run.dimensions(home, index, source[0..header_bytes], fault);
             if (volume.words != null) {
                 var running: checksum.Running = .init(location);
                 running.update(source[0..header_bytes]);
@@ -404,7 +454,7 @@ const Ragged = struct {
             var header: [format.ndim_max * 8]u8 = undefined;
             const shard = volume.shardOf(id);
             try volume.readData(shard, header[0..header_bytes], location.offset, id, fault);
-            try run.dimensions(index, header[0..header_bytes], fault);
+            try run.dimensions(home, index, header[0..header_bytes], fault);
             try volume.readData(shard, target, location.offset + header_bytes, id, fault);
             if (volume.words != null) {
                 var running: checksum.Running = .init(location);
@@ -416,24 +466,24 @@ const Ragged = struct {
             const record = try lease.?.scratch(location.phys_length, fault);
             try volume.readData(volume.shardOf(id), record, location.offset, id, fault);
             try volume.vouchFor(id, location, record, fault);
-            try run.dimensions(index, record[0..header_bytes], fault);
+            try run.dimensions(home, index, record[0..header_bytes], fault);
             copy.plain(target, record[header_bytes..]);
         }
     }
 
-    fn compressed(run: *Ragged, index: usize, lease: *Lease, fault: *Fault) Error!void {
-        const volume = run.volume;
-        const id = run.ids[index];
+    fn compressed(run: *Ragged, home: Home, index: usize, lease: *Lease, fault: *Fault) Error!void {
+        const volume = home.volume;
+        const id = home.record;
         const shard = volume.shardOf(id);
         const location = run.locations[index];
         const target = run.itemsOf(index);
-        const header_bytes = run.geometry.headerBytes();
+        const header_bytes = run.geometryOf(home).headerBytes();
         const in_place = run.inPlace(index);
         // Scratch: the decoded record unless it decodes in place, then the frame unless it is mapped.
         const decoded_bytes: u64 = if (in_place) 0 else location.logic_length;
-        const frame_bytes: u64 = if (run.map == null) location.phys_length else 0;
+        const frame_bytes: u64 = if (run.mapped) 0 else location.phys_length;
         const scratch = try lease.scratch(decoded_bytes + frame_bytes, fault);
-        const frame = if (run.map) |map| run.stored(map, index) else blk: {
+        const frame = if (run.mapped) run.stored(home, index) else blk: {
             const bytes = scratch[@intCast(decoded_bytes)..];
             try volume.readData(shard, bytes, location.offset, id, fault);
             break :blk bytes;
@@ -443,28 +493,28 @@ const Ragged = struct {
         if (!in_place) {
             const record = scratch[0..@intCast(decoded_bytes)];
             try codec.decode(context, volume.dictionary(), record, frame, id, shard, fault);
-            try run.dimensions(index, record[0..header_bytes], fault);
+            try run.dimensions(home, index, record[0..header_bytes], fault);
             copy.plain(target, record[header_bytes..]);
         } else if (index == 0) {
             const record = target.ptr[0..location.logic_length];
             try codec.decode(context, volume.dictionary(), record, frame, id, shard, fault);
-            try run.dimensions(index, record[0..header_bytes], fault);
+            try run.dimensions(home, index, record[0..header_bytes], fault);
             @memmove(target, record[header_bytes..]);
         } else {
             const record = (target.ptr - header_bytes)[0..location.logic_length];
             var neighbour: [format.ndim_max * 8]u8 = undefined;
             @memcpy(neighbour[0..header_bytes], record[0..header_bytes]);
             try codec.decode(context, volume.dictionary(), record, frame, id, shard, fault);
-            try run.dimensions(index, record[0..header_bytes], fault);
+            try run.dimensions(home, index, record[0..header_bytes], fault);
             if (run.phase == .large_odd) @memcpy(record[0..header_bytes], neighbour[0..header_bytes]);
         }
     }
 
-    fn dimensions(run: *Ragged, index: usize, header: []const u8, fault: *Fault) Error!void {
+    fn dimensions(run: *Ragged, home: Home, index: usize, header: []const u8, fault: *Fault) Error!void {
         const ndim = run.geometry.ndim;
-        const id = run.ids[index];
+        const id = home.record;
         const payload_bytes = run.offsets[index + 1] - run.offsets[index];
-        try run.geometry.dimensions(header, payload_bytes, run.dims[index * ndim ..][0..ndim], id, run.volume.shardOf(id), fault);
+        try run.geometryOf(home).dimensions(header, payload_bytes, run.dims[index * ndim ..][0..ndim], id, home.volume.shardOf(id), fault);
     }
 };
 
@@ -477,24 +527,28 @@ pub fn logicalBytes(volume: *Volume, ids: []const u64, bytes_out: []u64, cancel:
     while (done < ids.len) {
         var locations: [location_batch]format.Location = undefined;
         const part = ids[done..@min(ids.len, done + location_batch)];
-        try measure(volume, null, part, locations[0..part.len], cancel, fault);
-        for (locations[0..part.len], bytes_out[done..][0..part.len]) |location, *bytes| bytes.* = location.logic_length;
+        try measure(volume, false, part, locations[0..part.len], &.{}, cancel, fault);
+        for (part, locations[0..part.len], bytes_out[done..][0..part.len]) |id, location, *bytes| {
+            const extra = if (volume.table) |table| table.parts[volume.home(id).part].extra_bytes else 0;
+            bytes.* = @intCast(@max(0, @as(i64, location.logic_length) + extra));
+        }
         done += part.len;
     }
 }
 
 // ---- locations ----
 
-/// Locations of `ids`, checked.
-fn measure(volume: *Volume, map: ?*const Map, ids: []const u64, locations: []format.Location, cancel: Cancel, fault: *Fault) Error!void {
+/// Locations of `ids`, checked. `homes`: what becomes their homes too; or empty.
+fn measure(volume: *Volume, mapped: bool, ids: []const u64, locations: []format.Location, homes: []Home, cancel: Cancel, fault: *Fault) Error!void {
     var run: Measure = .{
         .outcome = .{ .io = volume.io, .cancel = cancel },
         .volume = volume,
-        .map = map,
+        .mapped = mapped,
         .ids = ids,
         .locations = locations,
+        .homes = homes,
         // From the map an entry costs some nanoseconds; only very many are worth a second lane.
-        .block_count = if (map == null or ids.len >= 1 << 16) blockCount(volume, null, ids.len, 0) else 1,
+        .block_count = if (!mapped or ids.len >= 1 << 16) blockCount(volume, false, ids.len, 0) else 1,
     };
     volume.executor.fanOut(Measure, &run, run.block_count, std.math.maxInt(u32), Measure.block);
     return run.outcome.result(fault);
@@ -503,9 +557,10 @@ fn measure(volume: *Volume, map: ?*const Map, ids: []const u64, locations: []for
 const Measure = struct {
     outcome: Outcome,
     volume: *Volume,
-    map: ?*const Map,
+    mapped: bool,
     ids: []const u64,
     locations: []format.Location,
+    homes: []Home,
     block_count: u32,
 
     fn block(run: *Measure, task: u32) void {
@@ -522,19 +577,24 @@ const Measure = struct {
             const ids = run.ids[@intCast(at.*)..@intCast(stop)];
             const locations = run.locations[@intCast(at.*)..@intCast(stop)];
             try run.outcome.proceed(at.*, fault);
-            if (run.map) |map| {
-                for (ids[0..@min(ids.len, location_ahead)]) |id| prefetchLocation(volume, map, id);
+            if (run.mapped) {
+                var ahead: Ahead = .{ .volume = volume, .ids = ids, .records = 0 };
+                ahead.begin(0);
                 for (ids, locations, 0..) |id, *location, i| {
-                    if (i + location_ahead < ids.len) prefetchLocation(volume, map, ids[i + location_ahead]);
+                    ahead.step(i);
                     if (id >= volume.length) return outOfRange(volume, id, fault);
-                    location.* = Volume.mappedLocation(map, id);
+                    const home = ahead.home(i);
+                    location.* = Volume.mappedLocation(&home.volume.map.?, home.record);
                 }
             } else {
                 try readLocations(volume, ids, locations, fault);
             }
             for (ids, locations) |id, location| {
-                const shard = volume.shardOf(id);
-                try format.checkLocation(location, id, shard, volume.tails[shard], volume.codec, fault);
+                const home = try homeOf(volume, id, fault);
+                if (run.homes.len > 0) run.homes[@intCast(at.*)] = home;
+                const owner = home.volume;
+                const shard = owner.shardOf(home.record);
+                try format.checkLocation(location, home.record, shard, owner.tails[shard], owner.codec, fault);
                 at.* += 1;
             }
         }
@@ -542,45 +602,142 @@ const Measure = struct {
 };
 
 /// Locations as stored, one read for each run of consecutive ids.
-fn readLocations(volume: *const Volume, ids: []const u64, locations: []format.Location, fault: *Fault) Error!void {
+fn readLocations(volume: *Volume, ids: []const u64, locations: []format.Location, fault: *Fault) Error!void {
     assert(ids.len == locations.len);
     var at: usize = 0;
     while (at < ids.len) {
-        const first = ids[at];
-        if (first >= volume.length) return outOfRange(volume, first, fault);
+        const home = try homeOf(volume, ids[at], fault);
+        const owner = home.volume;
+        // A run past the end of all records is seen here, one past the end of a part begins anew.
+        const left = owner.length - home.record;
         var run: usize = 1;
-        while (at + run < ids.len and ids[at + run] == first + run) run += 1;
-        const last = first + (run - 1);
-        if (last >= volume.length) return outOfRange(volume, last, fault);
-        try volume.readMeta(std.mem.sliceAsBytes(locations[at..][0..run]), format.locationOffset(first), fault);
+        while (run < left and at + run < ids.len and ids[at + run] == ids[at] + run) run += 1;
+        try owner.readMeta(std.mem.sliceAsBytes(locations[at..][0..run]), format.locationOffset(home.record), fault);
         at += run;
     }
 }
 
+/// Where a record is. From here on, what goes wrong is told of its part.
+fn homeOf(volume: *Volume, id: u64, fault: *Fault) Error!Home {
+    if (id >= volume.length) return outOfRange(volume, id, fault);
+    const home = volume.home(id);
+    fault.part = memberOf(volume, home);
+    return home;
+}
+
+fn memberOf(volume: *const Volume, home: Home) ?u32 {
+    const table = volume.table orelse return null;
+    return table.parts[home.part].member;
+}
+
 fn outOfRange(volume: *const Volume, id: u64, fault: *Fault) Error {
+    fault.part = null;
     return fault.failRecord(error.OutOfRange, .none, id, "record id {d} is not below the record count {d}", .{ id, volume.length });
 }
 
 // ---- the map: prefetch and advice. A prefetch of a nonsense address does nothing. ----
 
-/// The ids whose shards are to be looked at after a batch; null: all shards.
-fn touched(volume: *const Volume, ids: []const u64) ?[]const u64 {
-    return if (ids.len < volume.shard_count) ids else null;
-}
+/// What lies before the record that is being copied: entries of the table and records on their way into
+/// the cache, and of a set the records' homes, which are looked up once each.
+const Ahead = struct {
+    volume: *Volume,
+    ids: []const u64,
+    /// How many records; 0: entries alone.
+    records: usize,
+    ring: [2 * location_ahead]Home = undefined,
 
-fn prefetchLocation(volume: *const Volume, map: *const Map, id: u64) void {
-    if (id >= volume.length) return;
-    @prefetch(map.metaBytes() + @as(usize, @intCast(format.locationOffset(id))), .{});
-    volume.prefetchWord(id);
-}
+    fn begin(ahead: *Ahead, from: usize) void {
+        for (from..@min(ahead.ids.len, from + location_ahead)) |k| ahead.location(k);
+        for (from..@min(ahead.ids.len, from + ahead.records)) |k| ahead.record(k);
+    }
 
-fn prefetchRecord(volume: *const Volume, map: *const Map, id: u64) void {
-    if (id >= volume.length) return;
-    const location = Volume.mappedLocation(map, id);
-    const address = @intFromPtr(map.dataBytes(volume.shardOf(id))) +% @as(usize, @truncate(location.offset));
-    // Unchecked as yet, so as a number: a prefetch cannot fault.
-    if (address != 0) copy.prefetch(@ptrFromInt(address), location.phys_length);
-}
+    /// Wants a call for each k in turn.
+    fn step(ahead: *Ahead, k: usize) void {
+        if (k + location_ahead < ahead.ids.len) ahead.location(k + location_ahead);
+        if (ahead.records > 0 and k + ahead.records < ahead.ids.len) ahead.record(k + ahead.records);
+    }
+
+    /// Of an id below the length, from k on as far as is looked ahead.
+    fn home(ahead: *const Ahead, k: usize) Home {
+        if (ahead.volume.table != null) return ahead.ring[k % ahead.ring.len];
+        return .{ .volume = ahead.volume, .record = ahead.ids[k], .part = volume_module.no_part };
+    }
+
+    fn location(ahead: *Ahead, k: usize) void {
+        const id = ahead.ids[k];
+        if (id >= ahead.volume.length) return;
+        const there = ahead.volume.home(id);
+        if (ahead.volume.table != null) ahead.ring[k % ahead.ring.len] = there;
+        @prefetch(there.volume.map.?.metaBytes() + @as(usize, @intCast(format.locationOffset(there.record))), .{});
+        there.volume.prefetchWord(there.record);
+    }
+
+    fn record(ahead: *const Ahead, k: usize) void {
+        if (ahead.ids[k] >= ahead.volume.length) return;
+        const there = ahead.home(k);
+        const map = &there.volume.map.?;
+        const entry = Volume.mappedLocation(map, there.record);
+        const address = @intFromPtr(map.dataBytes(there.volume.shardOf(there.record))) +% @as(usize, @truncate(entry.offset));
+        // Unchecked as yet, so as a number: a prefetch cannot fault.
+        if (address != 0) copy.prefetch(@ptrFromInt(address), entry.phys_length);
+    }
+};
+
+/// Shards of a set that could have deceived a lane, which asks for them after it has copied. Asking all
+/// that it came to would cost more than copying, with many parts and small records.
+///
+/// A file that was cut inside a page reads as zeros to the end of that page, without a signal; pages behind
+/// it raise one. So a record is what it was unless its last byte is zero. If it is, the shard's last page is
+/// touched: that raises the signal where the cut lies before it. Only of a record that lies in that very
+/// page the shard's size has to be asked.
+const Suspects = struct {
+    table: ?*const volume_module.Table,
+    /// By the numbers that parts have for them. Undefined where there is no set.
+    touched: Bits = undefined,
+    asked: Bits = undefined,
+    any: bool = false,
+    cut: bool = false,
+
+    /// Shards behind are asked for at each record.
+    const told_apart_max = 8192;
+    const Bits = std.StaticBitSet(told_apart_max);
+
+    fn init(volume: *const Volume) Suspects {
+        var suspects: Suspects = .{ .table = volume.table };
+        if (volume.table != null) {
+            suspects.touched = .empty;
+            suspects.asked = .empty;
+        }
+        return suspects;
+    }
+
+    /// `stored`: the record's bytes, copied or decoded.
+    fn look(suspects: *Suspects, home: Home, location: format.Location, shard: u32, stored: []const u8) void {
+        const table = suspects.table orelse return;
+        if (stored[stored.len - 1] != 0) return;
+        const number = table.parts[home.part].shard_base +| shard;
+        if (number >= told_apart_max) {
+            suspects.cut = suspects.cut or !home.volume.isShardWhole(shard);
+            return;
+        }
+        suspects.any = true;
+        if (home.volume.isAtEnd(location, shard)) suspects.asked.set(number) else suspects.touched.set(number);
+    }
+
+    fn ask(suspects: *Suspects, outcome: *Outcome) void {
+        if (suspects.any) {
+            for (suspects.table.?.parts) |part| {
+                for (0..part.owner.shard_count) |shard| {
+                    const number = part.shard_base +| @as(u32, @intCast(shard));
+                    if (number >= told_apart_max) break;
+                    if (suspects.touched.isSet(number)) part.owner.touchShard(@intCast(shard));
+                    if (suspects.asked.isSet(number) and !part.owner.isShardWhole(@intCast(shard))) suspects.cut = true;
+                }
+            }
+        }
+        if (suspects.cut) outcome.cut.store(true, .monotonic);
+    }
+};
 
 /// By the average stored size, which is that of most records or of none; then it matters little.
 fn recordAhead(volume: *const Volume) usize {
@@ -588,32 +745,26 @@ fn recordAhead(volume: *const Volume) usize {
     return @intCast(std.math.clamp(ahead_bytes / bytes, record_ahead_min, record_ahead_max));
 }
 
-fn prefetchFirst(volume: *const Volume, map: *const Map, ids: []const u64, record_ahead: usize) void {
-    for (ids[0..@min(ids.len, location_ahead)]) |id| prefetchLocation(volume, map, id);
-    for (ids[0..@min(ids.len, record_ahead)]) |id| prefetchRecord(volume, map, id);
-}
-
-fn prefetchNext(volume: *const Volume, map: *const Map, ids: []const u64, k: usize, record_ahead: usize) void {
-    if (k + location_ahead < ids.len) prefetchLocation(volume, map, ids[k + location_ahead]);
-    if (k + record_ahead < ids.len) prefetchRecord(volume, map, ids[k + record_ahead]);
-}
-
 /// Asks for the pages of all records of a block at once: a deep queue for the disk instead of one
 /// fault after the other.
-fn advise(volume: *const Volume, map: *const Map, ids: []const u64) void {
+fn advise(volume: *Volume, ids: []const u64) void {
     for (ids) |id| {
         if (id >= volume.length) return;
-        const location = Volume.mappedLocation(map, id);
-        const shard = volume.shardOf(id);
-        if (location.phys_length > volume.tails[shard] or location.offset > volume.tails[shard] - location.phys_length) continue;
+        const home = volume.home(id);
+        const owner = home.volume;
+        const map = &owner.map.?;
+        const location = Volume.mappedLocation(map, home.record);
+        const shard = owner.shardOf(home.record);
+        const tail = owner.tails[shard];
+        if (location.phys_length > tail or location.offset > tail - location.phys_length) continue;
         map.willNeed(map.dataBytes(shard) + @as(usize, @intCast(location.offset)), location.phys_length);
     }
 }
 
 /// Whether this batch asks for its pages; asking costs 0.65 µs a record on warm data, so only batches
 /// after one that waited do.
-fn takeAdvice(volume: *Volume, map: ?*const Map) bool {
-    if (map == null) return false;
+fn takeAdvice(volume: *Volume, mapped: bool) bool {
+    if (!mapped) return false;
     const left = volume.advised_batches.load(.monotonic);
     if (left == 0) return false;
     volume.advised_batches.store(left - 1, .monotonic);
@@ -633,17 +784,17 @@ const Watch = struct {
         const before = watch.before orelse return;
         if (map_module.majorFaults() <= before) return;
         volume.advised_batches.store(advised_batches_after_fault, .monotonic);
-        if (volume.residence) |*residence| residence.disprove();
+        volume.disproveResidence();
     }
 };
 
 /// How many blocks a request is cut into. Large or uneven records are cut finer than there are lanes.
-fn blockCount(volume: *const Volume, map: ?*const Map, id_count: u64, bytes: u64) u32 {
+fn blockCount(volume: *const Volume, mapped: bool, id_count: u64, bytes: u64) u32 {
     const lanes = volume.executor.lanes();
     const worth_it = switch (volume.codec) {
         .raw => bytes >= raw_fan_out_bytes_min,
         .zstd, .zstd_dict => bytes >= zstd_fan_out_bytes_min,
-    } or (map == null and id_count >= read_fan_out_ids_min);
+    } or (!mapped and id_count >= read_fan_out_ids_min);
     if (lanes == 1 or id_count <= 1 or !worth_it) return 1;
     const per_lane: u32 = if (bytes >= 4 << 20) 8 else if (volume.codec == .raw) 1 else 4;
     return @intCast(@min(id_count, lanes * per_lane));
@@ -658,6 +809,8 @@ const Outcome = struct {
     failed_at: std.atomic.Value(u64) = .init(std.math.maxInt(u64)),
     failure: Error = error.Unexpected,
     fault: Fault = .{},
+    /// A file of a set was found to be shorter than at open.
+    cut: std.atomic.Value(bool) = .init(false),
 
     /// Called before each record: an error when the gather was given up or cannot succeed any more.
     fn proceed(outcome: *Outcome, at: u64, fault: *Fault) Error!void {

@@ -222,7 +222,7 @@ var installed_over_function = false;
 var install_lock: std.atomic.Value(bool) = .init(false);
 
 /// True while SIGBUS is ours, which it makes so unless somebody else's function stands there.
-fn arm() bool {
+pub fn arm() bool {
     if (!supported) return false;
     var current: posix.Sigaction = undefined;
     posix.sigaction(.BUS, null, &current);

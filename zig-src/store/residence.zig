@@ -49,9 +49,9 @@ pub const Residence = struct {
         return map.bytes <= map_bytes_max and map.canTellResidence();
     }
 
-    pub fn isResident(residence: *const Residence) bool {
+    pub fn isResident(residence: *const Residence, now_ns: u64) bool {
         const expires_ns = residence.expires_ns.load(.monotonic);
-        return expires_ns != 0 and map_module.nowNs() < expires_ns;
+        return expires_ns != 0 and now_ns < expires_ns;
     }
 
     /// Reports a batch that was taken from `map`.

@@ -11,6 +11,7 @@ const residence_module = @import("residence.zig");
 const reserve = @import("reserve.zig");
 const checksum = @import("checksum.zig");
 const scratch = @import("scratch.zig");
+const parts = @import("parts.zig");
 const executor = @import("../executor.zig");
 const fault_module = @import("../fault.zig");
 const Error = fault_module.Error;
@@ -24,6 +25,19 @@ pub const data_prefix = "data_";
 pub fn dataName(buffer: *[16]u8, shard: u32) []const u8 {
     return std.fmt.bufPrint(buffer, data_prefix ++ "{d}.zr", .{shard}) catch unreachable; // 3 digits at most
 }
+
+/// The volumes of a set, one id space over them.
+pub const Table = parts.Table(Volume);
+
+pub const no_part = std.math.maxInt(u32);
+
+/// Where a record is: in which volume, and its id there.
+pub const Home = struct {
+    volume: *Volume,
+    record: u64,
+    /// Of a set: the part's place in its table; else `no_part`.
+    part: u32,
+};
 
 /// Copied in some tens of microseconds, or decoded in some hundreds (docs/performance.md).
 const quick_bytes_max = 512 << 10;
@@ -52,6 +66,9 @@ pub const Volume = struct {
     map_stored_bytes: u64 = 0,
     /// Whether all of the map is in memory. Null: there is no map, or that cannot be told.
     residence: ?residence_module.Residence = null,
+    /// Null: the records lie in the files below. Else this volume is a set: it has no files of its own, its
+    /// `codec` is raw if that of every part is, and its records are those of its parts.
+    table: ?*const Table = null,
     /// Readers only: what every record read is held against (checksum.zig). Null: nothing is.
     words: ?[]const u64 = null,
     /// Batches that are still to ask for their pages ahead of copying: set when a lane had to wait for
@@ -66,25 +83,59 @@ pub const Volume = struct {
         return if (volume.dict) |*dict| dict else null;
     }
 
-    /// The map, when it can be used for a batch now.
+    /// Wants an id below `length`.
+    pub fn home(volume: *Volume, id: u64) Home {
+        const table = volume.table orelse return .{ .volume = volume, .record = id, .part = no_part };
+        const index = table.indexOf(id);
+        const part = &table.parts[index];
+        return .{ .volume = part.owner, .record = id - part.start, .part = index };
+    }
+
+    /// The map, when it can be used for a batch now. Not of a set.
     pub fn usableMap(volume: *const Volume) ?*const map_module.Map {
         const map = if (volume.map) |*there| there else return null;
         return if (map.usable()) map else null;
     }
 
-    /// The map for a batch that is about to be gathered.
-    pub fn mapForBatch(volume: *Volume) ?*const map_module.Map {
-        const map = volume.usableMap() orelse return null;
-        if (volume.residence) |*residence| residence.tick(map);
-        return map;
+    /// Can a batch be gathered from maps now? Of a set: from those of all parts.
+    pub fn mapsForBatch(volume: *Volume) bool {
+        const table = volume.table orelse {
+            const map = volume.usableMap() orelse return false;
+            if (volume.residence) |*residence| residence.tick(map);
+            return true;
+        };
+        if (!map_module.arm()) return false;
+        for (table.parts) |part| if (!part.owner.isMapSound()) return false;
+        for (table.parts) |part| if (part.owner.residence) |*residence| residence.tick(&part.owner.map.?);
+        return true;
+    }
+
+    fn isMapSound(volume: *const Volume) bool {
+        return if (volume.map) |*map| !map.isBroken() else false;
     }
 
     /// Up to how many bytes of records a gather takes well below a millisecond and waits for no disk.
     /// 0: none.
     pub fn quickBytes(volume: *const Volume) u64 {
-        const residence = if (volume.residence) |*there| there else return 0;
-        if (!residence.isResident() or volume.usableMap() == null) return 0;
+        if (volume.table) |table| {
+            if (!map_module.arm()) return 0;
+            const now_ns = map_module.nowNs();
+            for (table.parts) |part| {
+                const residence = if (part.owner.residence) |*there| there else return 0;
+                if (!residence.isResident(now_ns) or !part.owner.isMapSound()) return 0;
+            }
+        } else {
+            const residence = if (volume.residence) |*there| there else return 0;
+            if (!residence.isResident(map_module.nowNs()) or volume.usableMap() == null) return 0;
+        }
         return quick_bytes_max;
+    }
+
+    /// A lane had to wait for the disk.
+    pub fn disproveResidence(volume: *Volume) void {
+        if (volume.table) |table| {
+            for (table.parts) |part| if (part.owner.residence) |*residence| residence.disprove();
+        } else if (volume.residence) |*residence| residence.disprove();
     }
 
     /// Fills `target` from `meta.zr`. The table was measured at open, so a short read means that the
@@ -199,22 +250,51 @@ pub const Volume = struct {
         return .{ .offset = at[0], .phys_length = @truncate(second), .logic_length = @truncate(second >> 32) };
     }
 
-    /// After a batch from the map: did every byte come from the files as they were at open? A file
-    /// cut inside a page reads as zeros without a signal, so sizes are asked, of the shards in
-    /// `touched` (all when null).
+    /// After a batch from maps: did every byte come from the files as they were at open? A file cut
+    /// inside a page reads as zeros without a signal, so sizes are asked: of the table, and of the shards
+    /// that hold `ids`.
+    ///
+    /// Of a set, whose files may be many, this tells only of pages that were replaced. Whoever gathered asks
+    /// for what a cut file could have deceived it with (gather.zig, Suspects). Of a cut table nobody is
+    /// deceived: an entry that lost its last bytes is none that a record could be read by, so the gather
+    /// fails.
+    pub fn mapsHeld(volume: *Volume, ids: []const u64) bool {
+        const table = volume.table orelse {
+            return volume.mapHeld(&volume.map.?, if (ids.len < volume.shard_count) ids else null);
+        };
+        for (table.parts) |part| if (!part.owner.isMapSound()) return false;
+        return true;
+    }
+
+    /// Touches the last page of a shard: if the file was cut before it, the map is broken after that.
+    pub fn touchShard(volume: *const Volume, shard: u32) void {
+        const tail = volume.tails[shard];
+        if (tail == 0) return;
+        const address = volume.map.?.dataBytes(shard) + @as(usize, @intCast(tail - 1));
+        _ = @as(*const volatile u8, @ptrCast(address)).*;
+    }
+
+    /// Whether a record, whose location was checked, has bytes in the last page of its shard.
+    pub fn isAtEnd(volume: *const Volume, location: format.Location, shard: u32) bool {
+        const last_page = std.mem.alignBackward(u64, volume.tails[shard] - 1, std.heap.page_size_max);
+        return location.offset + location.phys_length > last_page;
+    }
+
+    fn isTableWhole(volume: *const Volume) bool {
+        return (map_module.sizeOf(volume.meta) orelse 0) >= format.locationOffset(volume.length);
+    }
+
+    pub fn isShardWhole(volume: *const Volume, shard: u32) bool {
+        return (map_module.sizeOf(volume.data[shard]) orelse 0) >= volume.tails[shard];
+    }
+
+    /// As `mapsHeld`, of a volume with files; `touched` null: all shards.
     pub fn mapHeld(volume: *const Volume, map: *const map_module.Map, touched: ?[]const u64) bool {
-        if (map.isBroken()) return false;
-        const table_end = format.locationOffset(volume.length);
-        if ((map_module.sizeOf(volume.meta) orelse 0) < table_end) return false;
+        if (map.isBroken() or !volume.isTableWhole()) return false;
         if (touched) |ids| {
-            for (ids) |id| {
-                const shard = volume.shardOf(id);
-                if ((map_module.sizeOf(volume.data[shard]) orelse 0) < volume.tails[shard]) return false;
-            }
+            for (ids) |id| if (!volume.isShardWhole(volume.shardOf(id))) return false;
         } else {
-            for (volume.data, volume.tails[0..volume.shard_count]) |file, tail| {
-                if ((map_module.sizeOf(file) orelse 0) < tail) return false;
-            }
+            for (0..volume.shard_count) |shard| if (!volume.isShardWhole(@intCast(shard))) return false;
         }
         return true;
     }

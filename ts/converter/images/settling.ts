@@ -38,6 +38,8 @@ export interface SettlingOptions {
   readonly path: string;
   readonly create: CreateOptions;
   readonly integrity: boolean;
+  /** Ragged from the first record on, whatever comes. */
+  readonly ragged: boolean;
   readonly signal: AbortSignal | undefined;
 }
 
@@ -45,7 +47,7 @@ export interface SettlingOptions {
 export class SettlingWriter {
   readonly #options: SettlingOptions;
   #first: RecordForm | undefined;
-  #isRagged = false;
+  #isRagged: boolean;
   #writer: DenseWriter | RaggedWriter | undefined;
   #batch: NdArray[] = [];
   #batchBytes = 0;
@@ -58,6 +60,7 @@ export class SettlingWriter {
 
   constructor(options: SettlingOptions) {
     this.#options = options;
+    this.#isRagged = options.ragged;
   }
 
   /**

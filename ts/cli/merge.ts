@@ -1,0 +1,64 @@
+/** `npx loaderx merge`: several containers as one, copied. */
+import { merge } from '../inspect/recode.js';
+import {
+  type Command,
+  choiceOf,
+  exitCodes,
+  isGiven,
+  numberOf,
+  textOf,
+  UsageError,
+} from './command.js';
+import { bytesOf } from './files.js';
+import { linesOf } from './recode.js';
+import { countText, plain } from './text.js';
+
+export const mergeCommand: Command = {
+  name: 'merge',
+  summary: 'several containers as one, copied',
+  usage: 'PART… -o TARGET',
+  about: [
+    'Writes the records of all parts, in order, to a new container TARGET. Its logical digest is that of a',
+    'single build. A PART may be the file of a set. Memory stays bounded, and TARGET appears when it is',
+    'complete or not at all. What is not said stays as it is at the parts, where they agree on it.',
+  ],
+  options: {
+    output: { type: 'string', short: 'o', value: 'TARGET', help: 'the container that is made' },
+    codec: { type: 'string', value: 'CODEC', help: 'raw, zstd or zstd_dict' },
+    dict: { type: 'string', value: 'FILE', help: 'the dictionary for zstd_dict' },
+    shards: { type: 'string', value: 'N', help: 'data files, 1 to 255' },
+    dialect: { type: 'string', value: 'D', help: '2.4 or 2.8: which Python loaderx reads it' },
+    integrity: { type: 'boolean', help: 'with an integrity file' },
+    durable: { type: 'boolean', help: 'on the disk when it is done' },
+  },
+  examples: [
+    ['merge out/image.json -o image', 'what a set leads to, as one container'],
+    ['merge a b -o both --codec zstd --integrity', 'two containers, in another form'],
+  ],
+  exits: [[0, 'TARGET is complete']],
+  run: async (positionals, values, terminal) => {
+    if (positionals.length === 0) throw new UsageError('PART is missing');
+    const target = textOf(values, 'output');
+    if (target === undefined) throw new UsageError('-o TARGET is missing');
+    const codec = choiceOf(values, 'codec', ['raw', 'zstd', 'zstd_dict']);
+    const dict = textOf(values, 'dict');
+    const dataShards = numberOf(values, 'shards');
+    const dialect = choiceOf(values, 'dialect', ['2.4', '2.8']);
+    const result = await terminal.long(`merge ${plain(target)}`, (options) =>
+      merge(positionals, target, {
+        ...options,
+        ...(codec === undefined ? {} : { codec }),
+        ...(dict === undefined ? {} : { dictBytes: bytesOf(dict) }),
+        ...(dataShards === undefined ? {} : { dataShards }),
+        ...(dialect === undefined ? {} : { dialect }),
+        integrity: isGiven(values, 'integrity'),
+        durable: isGiven(values, 'durable'),
+      }),
+    );
+    const [first = '', ...others] = positionals;
+    const source = others.length === 0 ? first : countText(positionals.length, 'part');
+    if (terminal.json) terminal.answer({ path: target, ...result });
+    else for (const line of linesOf(source, target, result, terminal)) terminal.line(line);
+    return exitCodes.done;
+  },
+};

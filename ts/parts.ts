@@ -1,0 +1,107 @@
+/**
+ * Parts of a build: what one of many processes makes of the whole, by itself.
+ *
+ * Which rows belong to a part is a function of their number alone, so nobody has to hand them out; a part
+ * appears at its path complete, by one rename, so it can be killed, run again, and run twice.
+ */
+import fs from 'node:fs';
+import path from 'node:path';
+import { Staging } from './converter/staging.js';
+import { ArgumentRangeError, ArgumentTypeError, LoaderxError, show } from './errors.js';
+import { locate } from './store/path.js';
+
+/** Part `part` of `of`, counted from 0. */
+export interface Part {
+  readonly part: number;
+  readonly of: number;
+}
+
+/** Rows from `first` to `end - 1`. */
+export interface PartRange {
+  readonly first: number;
+  readonly end: number;
+}
+
+/** More parts make no set. */
+const partsMax = 65_536;
+
+/**
+ * The rows of a part of `count` rows: `⌊part × count / of⌋` to `⌊(part + 1) × count / of⌋ - 1`. All parts
+ * together have each row once, in order; their sizes differ by one at most.
+ *
+ * @throws TypeError, RangeError for a count that is no integer from 0 to 2^53 - 1, or a part that is none
+ */
+export function partRange(count: number, part: Part): PartRange {
+  if (typeof count !== 'number' || !Number.isSafeInteger(count)) {
+    throw new ArgumentTypeError('count', `count must be an integer, got ${show(count)}`);
+  }
+  if (count < 0) throw new ArgumentRangeError('count', `count must be 0 or more, got ${count}`);
+  const { part: index, of } = partOf(part);
+  // The product may pass 2^53.
+  const edge = (at: number): number => Number((BigInt(at) * BigInt(count)) / BigInt(of));
+  return { first: edge(index), end: edge(index + 1) };
+}
+
+/** The name of a part's folder: `part-00003-of-00064`. Names sort as parts do. */
+export function partName(part: Part): string {
+  const { part: index, of } = partOf(part);
+  const digits = (value: number): string => String(value).padStart(5, '0');
+  return `part-${digits(index)}-of-${digits(of)}`;
+}
+
+/** A part that was checked. */
+export function partOf(value: unknown): Part {
+  if (typeof value !== 'object' || value === null) {
+    throw new ArgumentTypeError('part', `part must be { part, of }, got ${show(value)}`);
+  }
+  const { part, of } = value as Partial<Record<keyof Part, unknown>>;
+  if (typeof part !== 'number' || typeof of !== 'number') {
+    throw new ArgumentTypeError(
+      'part',
+      `part must be two integers, { part, of }, got ${show(part)} and ${show(of)}`,
+    );
+  }
+  if (!Number.isInteger(of) || of < 1 || of > partsMax) {
+    throw new ArgumentRangeError('part', `there are 1 to ${partsMax} parts, got ${of}`);
+  }
+  if (!Number.isInteger(part) || part < 0 || part >= of) {
+    throw new ArgumentRangeError('part', `parts of ${of} go from 0 to ${of - 1}, got ${part}`);
+  }
+  return { part, of };
+}
+
+/**
+ * Builds a part in a folder of its own, and moves it to `path/part-00003-of-00064` when `build` has resolved.
+ * What is there already is taken for done, and `build` is not called. When it fails, or the process is
+ * killed, nothing is there; what a killed one left is removed by the next.
+ *
+ * @param build puts containers into the folder it is given; it must not use that name later
+ * @returns the path of the part, and whether it was there already
+ * @throws what `build` throws; TypeError, RangeError; LoaderxError LOCKED while another process builds the
+ *   same part, IO
+ */
+export async function writePart(
+  target: string | URL,
+  part: Part,
+  build: (folder: string) => Promise<void>,
+): Promise<{ readonly path: string; readonly wasThere: boolean }> {
+  const { shown, native } = locate(target);
+  if (typeof native !== 'string') {
+    throw new ArgumentTypeError('path', 'path must be text that is UTF-8');
+  }
+  const name = partName(part);
+  const folder = path.join(native, name);
+  const own = `${shown.replace(/[/\\]+$/, '')}/${name}`;
+  if (fs.existsSync(folder)) return { path: own, wasThere: true };
+  const staging = Staging.begin(folder);
+  try {
+    await build(staging.root);
+    await staging.publish();
+    return { path: own, wasThere: false };
+  } catch (error) {
+    await staging.discard();
+    const isThere = error instanceof LoaderxError && error.code === 'EXISTS';
+    if (isThere && fs.existsSync(folder)) return { path: own, wasThere: true };
+    throw error;
+  }
+}
