@@ -2,6 +2,7 @@
 
 comptime {
     _ = @import("fault.zig");
+    _ = @import("signals.zig");
     _ = @import("executor.zig");
     _ = @import("topology.zig");
     _ = @import("zstd.zig");
@@ -23,6 +24,7 @@ comptime {
     _ = @import("store/append.zig");
     _ = @import("store/gather.zig");
     _ = @import("store/residence.zig");
+    _ = @import("store/reserve.zig");
     _ = @import("store/verify.zig");
     _ = @import("napi/thunk.zig");
     _ = @import("store_test.zig");

@@ -7,6 +7,7 @@ const std = @import("std");
 const builtin = @import("builtin");
 const Io = std.Io;
 const store_module = @import("../store.zig");
+const FileSizeLimit = @import("../signals.zig").FileSizeLimit;
 const executor_module = @import("../executor.zig");
 const topology = @import("../topology.zig");
 const dict = @import("../dict.zig");
@@ -220,6 +221,8 @@ pub const RaggedGeometry = extern struct {
 export fn zr_store_create(options: *const CreateOptions, store_out: *?*Store, error_out: ?*CError) i32 {
     store_out.* = null;
     var fault: Fault = .{};
+    const limit: FileSizeLimit = .hold();
+    defer limit.release();
     store_out.* = Store.create(Process.context(), .{
         .path = options.path[0..@intCast(options.path_bytes)],
         .codec = @fromBackingInt(@intCast(options.codec)),
@@ -233,6 +236,8 @@ export fn zr_store_create(options: *const CreateOptions, store_out: *?*Store, er
 export fn zr_store_append(store: *Store, records: [*]const u8, ends: ?[*]const u64, record_count: u64, record_bytes: u64, error_out: ?*CError) i32 {
     var fault: Fault = .{};
     const spans: store_module.Spans = .{ .bytes = records, .ends = ends, .record_bytes = record_bytes, .count = record_count };
+    const limit: FileSizeLimit = .hold();
+    defer limit.release();
     store.append(spans, &fault) catch |err| return report(err, &fault, error_out);
     return 0;
 }
@@ -250,6 +255,8 @@ pub const publish_durable: u32 = 1;
 export fn zr_store_publish(store: *Store, flags: u32, integrity: ?[*]const u8, integrity_bytes: u64, error_out: ?*CError) i32 {
     var fault: Fault = .{};
     const side: []const u8 = if (integrity) |bytes| bytes[0..@intCast(integrity_bytes)] else &.{};
+    const limit: FileSizeLimit = .hold();
+    defer limit.release();
     store.publish(flags & publish_durable != 0, side, &fault) catch |err| return report(err, &fault, error_out);
     return 0;
 }

@@ -8,6 +8,7 @@ const format = @import("format.zig");
 const codec = @import("codec.zig");
 const map_module = @import("map.zig");
 const residence_module = @import("residence.zig");
+const reserve = @import("reserve.zig");
 const checksum = @import("checksum.zig");
 const scratch = @import("scratch.zig");
 const executor = @import("../executor.zig");
@@ -24,9 +25,8 @@ pub fn dataName(buffer: *[16]u8, shard: u32) []const u8 {
     return std.fmt.bufPrint(buffer, data_prefix ++ "{d}.zr", .{shard}) catch unreachable; // 3 digits at most
 }
 
-/// Copied or decoded in some tens of microseconds (docs/performance.md).
-const quick_raw_bytes_max = 512 << 10;
-const quick_zstd_bytes_max = 16 << 10;
+/// Copied in some tens of microseconds, or decoded in some hundreds (docs/performance.md).
+const quick_bytes_max = 512 << 10;
 
 pub const Volume = struct {
     io: Io,
@@ -44,6 +44,8 @@ pub const Volume = struct {
 
     meta: Io.File,
     data: []Io.File,
+    /// Builds only: blocks are asked for ahead of large writes.
+    reserves: bool = false,
     /// Readers only, and only where it can be had. Null: every read is positional.
     map: ?map_module.Map = null,
     /// Stored bytes of all records, where there is a map.
@@ -77,15 +79,12 @@ pub const Volume = struct {
         return map;
     }
 
-    /// Up to how many bytes of records a gather takes some tens of microseconds and waits for no disk.
+    /// Up to how many bytes of records a gather takes well below a millisecond and waits for no disk.
     /// 0: none.
     pub fn quickBytes(volume: *const Volume) u64 {
         const residence = if (volume.residence) |*there| there else return 0;
         if (!residence.isResident() or volume.usableMap() == null) return 0;
-        return switch (volume.codec) {
-            .raw => quick_raw_bytes_max,
-            .zstd, .zstd_dict => quick_zstd_bytes_max,
-        };
+        return quick_bytes_max;
     }
 
     /// Fills `target` from `meta.zr`. The table was measured at open, so a short read means that the
@@ -121,6 +120,11 @@ pub const Volume = struct {
         volume.data[shard].writePositionalAll(volume.io, source, offset) catch |err| {
             return fault.failOs(err, .{ .data = shard }, "writing records");
         };
+    }
+
+    /// Says that `bytes` will be written to a shard from `offset` on. Only makes it faster.
+    pub fn reserveData(volume: *const Volume, shard: u32, offset: u64, bytes: u64) void {
+        if (volume.reserves) reserve.ask(volume.data[shard], offset, bytes);
     }
 
     /// Writes `pieces` back to back. They are used up.
