@@ -201,7 +201,8 @@ test "a chunk may be filled to its limit" {
     const win = window(spans, 0).?;
     var chunks: [5]Chunk = undefined;
     for ([_][2]u64{ .{ 10, 3 }, .{ 9, 5 }, .{ 14, 3 }, .{ 15, 2 }, .{ 4, 5 }, .{ 25, 1 } }) |case| {
-        try std.testing.expectEqual(@as(usize, @intCast(case[1])), cut(spans, win, 0, 1, case[0], &chunks));
+        const limit: Limit = .{ .bytes_max = case[0], .bytes_min = case[0], .lane_count = 1 };
+        try std.testing.expectEqual(@as(usize, @intCast(case[1])), cut(spans, win, 0, 1, limit, &chunks));
     }
 }
 
