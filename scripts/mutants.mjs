@@ -3,6 +3,7 @@
 // fail.
 //
 //     npm run mutants -- [--only ts|zig] [--count N] [--seed S]
+//     npm run mutants -- --at FILE:LINE [--at FILE:LINE]...
 //
 // Each file has tests that are for it, and costlier ones that are run where those pass. Tests of ts/ are
 // bundled with the change in them; Zig's are compiled with it. --count of all mutants are picked by the
@@ -19,7 +20,7 @@ import { bootstrap, build } from './build.mjs';
 import { Failure, inRoot } from './script.mjs';
 import { countingEntry, single, sum } from './tally.mjs';
 
-const usage = 'npm run mutants -- [--only ts|zig] [--count N] [--seed S]';
+const usage = 'npm run mutants -- [--only ts|zig] [--count N] [--seed S] [--at FILE:LINE]...';
 
 /** @typedef {{file: string, at: number, from: string, to: string}} Mutant */
 
@@ -32,7 +33,7 @@ const rooms = {
   'ts/store/ids.ts': ['ids', 'behaviour', 'known-faults'],
   'ts/store/options.ts': ['options', 'behaviour', 'capability'],
   'ts/loader/options.ts': ['options', 'loader'],
-  'ts/converter/names.ts': ['hub-rules', 'converter'],
+  'ts/converter/names.ts': ['options', 'hub-rules', 'converter'],
   'ts/converter/layout.ts': ['options', 'converter', 'image-columns'],
 };
 
@@ -50,9 +51,10 @@ const zigSuite = [
 ];
 
 /**
- * What means the same as before, by the line as it stands there. `from` is what is changed in it.
+ * What means the same as before, by the line as it stands there. `from` is what is changed in it,
+ * with what stands before that where there are several; so is `after`, the line before.
  *
- * @type {readonly {file: string, line: string, from: string, why: string}[]}
+ * @type {readonly {file: string, after?: string, line: string, from: string, why: string}[]}
  */
 const equals = [
   {
@@ -63,7 +65,20 @@ const equals = [
   },
   {
     file: 'ts/store/ids.ts',
+    line: "if (typeof id === 'number' && Number.isInteger(id) && id >= 0 && id < recordCount) continue;",
+    from: '===',
+    why: 'every number takes the slow way; what is no number is no integer either',
+  },
+  {
+    file: 'ts/store/ids.ts',
     line: 'for (let index = 0; index < count; index += 1) {',
+    from: '<',
+    why: 'a typed array takes no item past its end',
+  },
+  {
+    file: 'ts/store/ids.ts',
+    after: 'const { words, halves } = newWords(list.length);',
+    line: 'for (let index = 0; index < list.length; index += 1) {',
     from: '<',
     why: 'a typed array takes no item past its end',
   },
@@ -72,6 +87,12 @@ const equals = [
     line: 'const goesUp = stride > 0;',
     from: '>',
     why: 'a step of 0 is refused on the line before',
+  },
+  {
+    file: 'ts/schema.ts',
+    line: "text = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(bytes);",
+    from: 'ignoreBOM: true',
+    why: 'bytes that begin with a mark are taken for MsgPack before',
   },
   {
     file: 'ts/schema.ts',
@@ -84,6 +105,90 @@ const equals = [
     line: "if (typeof value !== 'object' || value === null) return false;",
     from: '||',
     why: 'null is refused before, and what is no object has no href',
+  },
+  {
+    file: 'zig-src/store/gather.zig',
+    line: '} else if (target.len > direct_bytes_min) {',
+    from: '>',
+    why: 'which way a record is read, not what',
+  },
+  {
+    file: 'zig-src/store/gather.zig',
+    line: 'const per_lane: u32 = if (bytes >= 4 << 20) 8 else if (volume.codec == .raw) 1 else 4;',
+    from: '==',
+    why: 'how finely work is cut, not what is read',
+  },
+  {
+    file: 'zig-src/store/gather.zig',
+    line: 'const per_lane: u32 = if (bytes >= 4 << 20) 8 else if (volume.codec == .raw) 1 else 4;',
+    from: '>=',
+    why: 'how finely work is cut, not what is read',
+  },
+  {
+    file: 'zig-src/store/gather.zig',
+    line: 'if (first >= volume.length) return outOfRange(volume, first, fault);',
+    from: '>=',
+    why: 'the last id of the run is held against the length too',
+  },
+  {
+    file: 'zig-src/store/gather.zig',
+    line: 'if (id_count < fault_watch_ids_min or volume.advised_batches.load(.monotonic) > 1) return .{ .before = null };',
+    from: 'or',
+    why: 'when page faults are watched, not what is read',
+  },
+  {
+    file: 'zig-src/store/gather.zig',
+    line: 'if (at >= outcome.failed_at.load(.monotonic)) return;',
+    from: '>=',
+    why: 'a position fails once',
+  },
+  {
+    file: 'zig-src/store/gather.zig',
+    line: 'if (location.phys_length > volume.tails[shard] or location.offset > volume.tails[shard] - location.phys_length) continue;',
+    from: '>',
+    why: 'what is asked for ahead, not what is read',
+  },
+  {
+    file: 'zig-src/store/gather.zig',
+    line: '.block_count = if (map == null or ids.len >= 1 << 16) blockCount(volume, null, ids.len, 0) else 1,',
+    from: 'or',
+    why: 'how finely work is cut, not what is read',
+  },
+  {
+    file: 'zig-src/store/gather.zig',
+    line: 'if (lanes == 1 or id_count <= 1 or !worth_it) return 1;',
+    from: '<=',
+    why: 'of one record there is one block either way',
+  },
+  {
+    file: 'zig-src/store/gather.zig',
+    line: 'if (run.volume.codec == .raw or run.locations[index].logic_length <= in_place_bytes_min) return false;',
+    from: '==',
+    why: 'whether memory of the target is worked in, not what is read',
+  },
+  {
+    file: 'zig-src/store/gather.zig',
+    line: 'const watch: Watch = .begin(volume, if (run.map == null) 0 else end - at.*);',
+    from: '-',
+    why: 'how many records are watched for page faults, not what is read',
+  },
+  {
+    file: 'zig-src/store/gather.zig',
+    line: '} or (map == null and id_count >= read_fan_out_ids_min);',
+    from: 'or',
+    why: 'how finely work is cut, not what is read',
+  },
+  {
+    file: 'zig-src/store/gather.zig',
+    line: 'if (id_count < fault_watch_ids_min or volume.advised_batches.load(.monotonic) > 1) return .{ .before = null };',
+    from: '>',
+    why: 'when page faults are watched, not what is read',
+  },
+  {
+    file: 'zig-src/store/gather.zig',
+    line: 'if (at >= end) return;',
+    from: '>=',
+    why: 'of a block of no records none is read',
   },
 ];
 
@@ -163,11 +268,12 @@ function changed({ file, at, from, to }) {
   return text.slice(0, at) + to + text.slice(at + from.length);
 }
 
-/** The line that a mutant changes, and its number. @param {Mutant} mutant */
+/** The line that a mutant changes, its number, and the line before it. @param {Mutant} mutant */
 function lineOf({ file, at }) {
-  const text = fs.readFileSync(inRoot(file), 'utf8');
-  const number = text.slice(0, at).split('\n').length;
-  return { number, text: (text.split('\n')[number - 1] ?? '').trim() };
+  const source = fs.readFileSync(inRoot(file), 'utf8');
+  const number = source.slice(0, at).split('\n').length;
+  const [before = '', text = ''] = ['', ...source.split('\n')].slice(number - 1);
+  return { number, text: text.trim(), before: before.trim() };
 }
 
 /** @param {Mutant} mutant */
@@ -178,9 +284,16 @@ function named(mutant) {
 
 /** Why a mutant means the same; undefined where it does not. @param {Mutant} mutant */
 function equalRow(mutant) {
-  const { text } = lineOf(mutant);
+  const { text, before } = lineOf(mutant);
+  const source = fs.readFileSync(inRoot(mutant.file), 'utf8');
+  const upTo = source.slice(0, mutant.at + mutant.from.length).trimEnd();
   return equals.find(
-    ({ file, line, from }) => file === mutant.file && line === text && from === mutant.from.trim(),
+    ({ file, line, from, after = before }) =>
+      file === mutant.file &&
+      line === text &&
+      after === before &&
+      from.endsWith(mutant.from.trim()) &&
+      upTo.endsWith(from),
   );
 }
 
@@ -262,11 +375,14 @@ function zigJudge(folder, zig) {
 
 /** @param {string[]} args */
 function parse(args) {
-  const options = { only: '', count: 200, seed: randomBytes(4).toString('hex') };
+  /** @type {string[]} */
+  const at = [];
+  const options = { at, only: '', count: 200, seed: randomBytes(4).toString('hex') };
   for (let index = 0; index < args.length; index += 2) {
     const [name, value = ''] = [args[index], args[index + 1]];
     if (name === '--only' && (value === 'ts' || value === 'zig')) options.only = value;
     else if (name === '--seed' && value !== '') options.seed = value;
+    else if (name === '--at' && /:\d+$/.test(value)) at.push(value);
     else if (name === '--count' && /^\d{1,6}$/.test(value)) options.count = Number(value);
     else throw new Failure(`npm run mutants does not know ${name} ${value}`, usage);
   }
@@ -294,7 +410,8 @@ async function judged(all, count, seed, judge) {
   }
   const results = [];
   let same = 0;
-  for (const mutant of picked) {
+  for (const [index, mutant] of picked.entries()) {
+    if (index > 0 && index % 20 === 0) process.stdout.write(`${index} of ${picked.length}\n`);
     const survives = await judge(mutant, mutant.file);
     const row = equalRow(mutant);
     if (row === undefined) {
@@ -317,7 +434,7 @@ async function judged(all, count, seed, judge) {
 
 /** @param {string[]} args */
 async function mutants(args) {
-  const { only, count, seed } = parse(args);
+  const { at, only, count, seed } = parse(args);
   const tools = await bootstrap();
   await build(tools);
   const ofTs = Object.keys(rooms).flatMap((file) => mutantsOf(file, tsChanges));
@@ -333,7 +450,9 @@ async function mutants(args) {
   try {
     const ts = await tsJudge(folder);
     const zig = zigJudge(zigFolder, tools.zig);
-    const all = only === 'ts' ? ofTs : only === 'zig' ? ofZig : [...ofTs, ...ofZig];
+    const all = (only === 'ts' ? ofTs : only === 'zig' ? ofZig : [...ofTs, ...ofZig]).filter(
+      (it) => at.length === 0 || at.includes(`${it.file}:${lineOf(it).number}`),
+    );
     const judge = /** @type {Judge} */ (
       (mutant, file) => (file.endsWith('.zig') ? zig(mutant, file) : ts(mutant, file))
     );

@@ -5,8 +5,8 @@
 // The Debug test program runs under test/native/visited.c, which stops it once at each place that its
 // debug information names. A line counts when one of its places was come by. A jump counts when it went
 // both ways; those that only guard a safety check of the build mode, and asserts, are for our own mistakes
-// and are left out, as is what Debug does where an error is returned, to keep its trace. What no test calls is not compiled in Debug, so it cannot be counted at all: the
-// table says how many functions of a file that is.
+// and are left out, as is what Debug does where an error is returned, to keep its trace. What no test calls
+// is not compiled, so it is not in the table.
 import { spawnSync } from 'node:child_process';
 import fs from 'node:fs';
 import os from 'node:os';

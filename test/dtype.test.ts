@@ -93,7 +93,7 @@ t.test('a reader understands every spelling that NumPy stores or takes', async (
       '?:|b1 i1:|i1 u1:|u1 i2:<i2 u2:<u2 i4:<i4 u4:<u4 i8:<i8 u8:<u8 f2:<f2 f4:<f4 f8:<f8 g:<f16 ' +
       'c8:<c8 c16:<c16 G:<c32 >i4:>i4 >u2:>u2 >f8:>f8 >c16:>c16 >?:|b1 >i1:|i1 =i4:<i4 ' +
       'M8[ns]:<M8[ns] M8[25us]:<M8[25us] M8:<M8 m8[s]:<m8[s] >M8[ns]:>M8[ns] S5:|S5 U3:<U3 ' +
-      '>U3:>U3 V8:|V8 S70000:|S70000 ' +
+      '>U3:>U3 V8:|V8 S70000:|S70000 S2147483647:|S2147483647 ' +
       // And what else NumPy takes.
       'int32:<i4 float64:<f8 bool:|b1 bool_:|b1 half:<f2 single:<f4 double:<f8 longdouble:<f16 ' +
       'byte:|i1 ubyte:|u1 short:<i2 intc:<i4 longlong:<i8 int:<i8 uint:<u8 float:<f8 ' +
@@ -111,6 +111,8 @@ t.test('a reader understands every spelling that NumPy stores or takes', async (
   ];
   t.ok(spellings.length > 80);
   for (const [text, stored] of spellings) t.equal(found(text).numpy, stored, text);
+  t.match(found('<f16'), { kind: 'f', itemBytes: 16 });
+  t.match(found('<c32'), { kind: 'c', itemBytes: 32 });
 });
 
 t.test('what a reader refuses, and why', async (t) => {

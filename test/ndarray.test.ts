@@ -15,6 +15,7 @@ t.test('ndarray checks and copies no item', async (t) => {
   t.same(array.shape, [2, 3], 'the shape is its own');
   t.same(ndarray('bool', [], new Uint8Array(1)).shape, []);
   t.same(ndarray('int8', [0, 5], new Int8Array(0)).shape, [0, 5], 'nothing is an array too');
+  t.ok(Object.is(ndarray('int8', [-0], new Int8Array(0)).shape[0], 0), 'no negative zero');
   t.equal(ndarray('complex64', [3], new Float32Array(6)).data.length, 6);
   t.equal(ndarray('numpy:|S5', [2], new Uint8Array(10)).data.length, 10);
   t.equal(ndarray('numpy:<M8[ns]', [2], new BigInt64Array(2)).data.length, 2);

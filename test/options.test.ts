@@ -3,6 +3,7 @@
 import t, { type Test } from 'tap';
 import type { Feature } from '../ts/converter/dataset.js';
 import { layoutOf } from '../ts/converter/layout.js';
+import { assertNames } from '../ts/converter/names.js';
 import { dtypeOf } from '../ts/dtype.js';
 import { settingsOf, stepOf, streamsOf } from '../ts/loader/options.js';
 import {
@@ -275,4 +276,46 @@ t.test('a column: its container is decided by its type alone', async (t) => {
   for (const feature of [list(value('int8'), 0), array([0]), array([2, 0])]) {
     refused(t, () => layout(feature), 'LoaderxError', 'its records are empty');
   }
+});
+
+t.test('names of columns: what no rule takes, and how long one may be', async (t) => {
+  for (const rule of ['portable', 'any'] as const) {
+    for (const [name, fault] of [
+      ['', 'is empty'],
+      ['.', 'is a folder of its own'],
+      ['..', 'is a folder of its own'],
+      ['a/b', 'has a separator of paths in it'],
+      ['a\\b', 'has a separator of paths in it'],
+      ['a\0', 'has a NUL character in it'],
+      ['\ud800', 'has half a surrogate pair in it'],
+      ['x'.repeat(201), 'has 201 bytes, and 200 is the most'],
+      [`${'ä'.repeat(100)}x`, 'has 201 bytes'],
+    ] as const) {
+      const run = (): void => assertNames('column', ['good', name], rule);
+      refused(t, run, 'LoaderxError', `it ${fault}`);
+      try {
+        run();
+      } catch (error) {
+        t.notMatch((error as Error).message, "names: 'any'", 'no rule takes it');
+      }
+    }
+    assertNames('column', ['x'.repeat(200), 'ä'.repeat(100), '...x', 'b'], rule);
+  }
+  if (process.platform === 'win32') return;
+  for (const [name, fault] of [
+    ['a\t', 'has a control character'],
+    ['c:x', 'begins with a drive letter'],
+    ['a?', 'has a sign in it that Windows refuses'],
+    ['a.', 'ends with a dot or a blank'],
+    ['NUL.txt', 'is reserved on Windows'],
+    ['__proto__', 'is no name for a property'],
+  ] as const) {
+    const run = (): void => assertNames('split', [name], 'portable');
+    refused(t, run, 'LoaderxError', `it ${fault}`);
+    refused(t, run, 'LoaderxError', "names: 'any' takes it on this system");
+    assertNames('split', [name], 'any');
+  }
+  const both = (): void => assertNames('column', ['Straße', 'STRASSE'], 'portable');
+  refused(t, both, 'LoaderxError', 'are one name on systems that fold letters');
+  assertNames('column', ['Straße', 'STRASSE'], 'any');
 });

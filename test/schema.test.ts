@@ -383,6 +383,8 @@ t.test('damage is told in the words of who sees it first', async (t) => {
     [hex('8f'), 'a map of 15 fields'],
     [hex('81 bf', `'${'k'.repeat(31)}'`, '01'), 'dtype must be a text'],
     [hex('81 a5', "'dtype'", '9f', '01'.repeat(14)), 'the end where an integer must be'],
+    // The least of the integers in a tag.
+    [hex('81 a4', "'ndim'", 'e0'), 'dtype must be a text'],
     // A mark at the beginning of a text is part of it.
     [hex('82 a8 efbbbf', ...int32, 'a5', ...int32), 'the schema must have'],
     [Buffer.alloc(2040, 0xc1), 'another kind of value where a map must be'],

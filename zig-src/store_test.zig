@@ -129,6 +129,13 @@ test "fixed records round-trip: codecs, shards, several appends, any ids" {
             }
             try testing.expectError(error.OutOfRange, reader.gatherFixed(&.{ 0, 700 }, record_bytes, all[0 .. 2 * record_bytes], null, &fixture.fault));
             try testing.expectEqual(@as(?u64, 700), fixture.fault.record);
+            // At the end of a run of ids, whose locations are read at once.
+            try testing.expectError(error.OutOfRange, reader.gatherFixed(&.{ 698, 699, 700 }, record_bytes, all[0 .. 3 * record_bytes], null, &fixture.fault));
+            fixture.map_files = false;
+            defer fixture.map_files = true;
+            const by_reads = try fixture.open(name);
+            defer by_reads.close();
+            try testing.expectError(error.OutOfRange, by_reads.gatherFixed(&.{ 698, 699, 700 }, record_bytes, all[0 .. 3 * record_bytes], null, &fixture.fault));
             const cancelled: u32 = 1;
             try testing.expectError(error.Aborted, reader.gatherFixed(&some, record_bytes, all[0 .. some.len * record_bytes], &cancelled, &fixture.fault));
         }
@@ -171,6 +178,13 @@ test "ragged records round-trip with their dimensions" {
             const alloc: store_module.Alloc = .{ .context = target, .call = PackedTarget.alloc };
             try reader.gatherRagged(&ids, geometry, 1 << 20, alloc, &offsets, &dims, null, &fixture.fault);
             try testing.expectEqual(target.used, offsets[ids.len]);
+            // As many bytes as were allowed, and not one more.
+            const payload_bytes = offsets[ids.len];
+            try reader.gatherRagged(&ids, geometry, payload_bytes, alloc, &offsets, &dims, null, &fixture.fault);
+            try testing.expectError(error.TooLarge, reader.gatherRagged(&ids, geometry, payload_bytes - 1, alloc, &offsets, &dims, null, &fixture.fault));
+            var sizes: [ids.len]u64 = undefined;
+            try reader.logicalBytes(&ids, &sizes, null, &fixture.fault);
+            for (ids, sizes) |id, bytes| try testing.expectEqual(ends[id] - (if (id == 0) 0 else ends[id - 1]), bytes);
             for (ids, 0..) |id, i| {
                 try testing.expectEqualSlices(u64, &shapes[id], dims[i * 2 ..][0..2]);
                 const from = (if (id == 0) 0 else ends[id - 1]) + 2 * dim_bytes;

@@ -122,9 +122,12 @@ export async function answerOf(
   return last === '' ? undefined : JSON.parse(last);
 }
 
-/** Ours without what makes Node compile TypeScript: children are plain JavaScript. */
+/**
+ * Ours without what makes Node compile TypeScript, as children are plain JavaScript, and without what makes
+ * it write down its coverage, for which a child may have no room.
+ */
 function environment(extra: Readonly<Record<string, string>> = {}): NodeJS.ProcessEnv {
-  const { NODE_OPTIONS: _, ...inherited } = process.env;
+  const { NODE_OPTIONS: _, NODE_V8_COVERAGE: __, ...inherited } = process.env;
   return { ...inherited, ...extra };
 }
 

@@ -282,6 +282,11 @@ test "locations are checked against the frontier without overflow" {
         .{ .offset = 0, .phys_length = 10, .logic_length = (1 << 31) + 1 },
         .{ .offset = 0, .phys_length = std.math.maxInt(u32), .logic_length = 10 },
     };
+    // Sizes of no record, where the codec would allow them.
+    for ([_]u32{ 0, (1 << 31) + 1 }) |bytes| {
+        const location: Location = .{ .offset = 0, .phys_length = 1 << 30, .logic_length = bytes };
+        try std.testing.expectError(error.Malformed, checkLocation(location, 0, 0, 1 << 30, .zstd, &fault));
+    }
     for (bad) |location| {
         try std.testing.expectError(error.Malformed, checkLocation(location, 0, 0, 100, .raw, &fault));
     }

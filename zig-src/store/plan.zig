@@ -196,6 +196,16 @@ test "every record is in exactly one chunk, ids ascend, bytes stay in the limit"
     }
 }
 
+test "a chunk may be filled to its limit" {
+    const spans: Spans = .{ .bytes = undefined, .ends = null, .record_bytes = 5, .count = 5 };
+    const win = window(spans, 0).?;
+    var chunks: [5]Chunk = undefined;
+    for ([_][2]u64{ .{ 10, 3 }, .{ 9, 5 }, .{ 14, 3 }, .{ 15, 2 }, .{ 4, 5 }, .{ 25, 1 } }) |case| {
+        const limit: Limit = .{ .bytes_max = case[0], .bytes_min = case[0], .lane_count = 1 };
+        try std.testing.expectEqual(@as(usize, @intCast(case[1])), cut(spans, win, 0, 1, limit, &chunks));
+    }
+}
+
 test "windows cover an append, and none is empty" {
     for ([_]u64{ 1, window_records - 1, window_records, window_records + 1, 3 * window_records }) |count| {
         const spans: Spans = .{ .bytes = undefined, .ends = null, .record_bytes = 1, .count = count };
