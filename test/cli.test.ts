@@ -172,6 +172,10 @@ t.test('what cannot be meant: exit code 2, and where the help is', async (t) => 
     [['head', text, '--png', target], /is no picture/],
     [['head', image, '--as', 'text'], /array is no text/],
     [['verify'], /PATH is missing/],
+    [['concat'], /PART is missing/],
+    [['concat', image], /-o SET.json is missing/],
+    [['merge', image], /-o TARGET is missing/],
+    [['convert', folder, target, '--codec', 'raw', '--part', '3'], /--part wants K\/N/],
     [['verify', image, '--faults', '-1'], /--faults/],
     [['digest'], /PATH is missing/],
     [['diff', image], /A B is missing/],
@@ -232,11 +236,21 @@ t.test('with --json every command answers in JSON, and says nothing else', async
       { columns: [{ split: 'train', column: 'bool', rowCount: 9 }] },
     ],
     [['train-dict', text, '-o', dict], { file: dict, id: Number, bytes: Number }],
+    [
+      ['concat', image, path.join(folder, 'a'), '-o', path.join(folder, 'both.json')],
+      { records: 240, parts: [{ path: 'train/image', length: 120 }, { path: 'a' }] },
+    ],
+    [['merge', image, image, '-o', scratch.fresh()], { target: { codec: 'raw', records: 240 } }],
   ];
   t.same(new Set(lines.map(([[name]]) => name)).size, commands.length, 'all commands');
   for (const [args, answer] of lines) {
     for (const isTTY of [false, true]) {
-      if (isTTY && args.some((word) => ['recode', 'train-dict', 'convert', '--png'].includes(word)))
+      if (
+        isTTY &&
+        args.some((word) =>
+          ['recode', 'train-dict', 'convert', 'concat', 'merge', '--png'].includes(word),
+        )
+      )
         continue;
       const { code, out, err } = await run([...args, '--json'], { isTTY });
       t.same([code, err], [0, ''], `${args[0]} --json`);

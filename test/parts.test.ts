@@ -223,7 +223,9 @@ t.test('a part of a writer of one’s own', async (t) => {
     const made = await writePart(target, { part, of: 3 }, build(part));
     t.match(made, { path: `${target}/${partName({ part, of: 3 })}`, wasThere: false });
   }
-  const never = async (): Promise<void> => t.fail('it is there');
+  const never = async (): Promise<void> => {
+    t.fail('it is there');
+  };
   t.match(await writePart(target, { part: 1, of: 3 }, never), { wasThere: true });
   const set = path.join(target, 'id.json');
   const places = [0, 1, 2].map((part) => path.join(target, partName({ part, of: 3 }), 'id'));

@@ -422,6 +422,70 @@ test "a file cut under an open reader is an error that names it" {
     }
 }
 
+test "joined readers: every id from its own member, and a cut file of one is an error that names it" {
+    var fixture: Fixture = undefined;
+    try fixture.init();
+    defer fixture.deinit();
+    const record_bytes = 3000;
+    const count = 36;
+    const source = try testing.allocator.alloc(u8, record_bytes * count);
+    defer testing.allocator.free(source);
+    fill(source, 10);
+    // A record that ends with zeros is what a cut file could be taken for.
+    for (0..count) |id| if (id % 3 == 0) @memset(source[id * record_bytes ..][record_bytes - 500 ..][0..500], 0);
+    const target = try testing.allocator.alloc(u8, record_bytes * count);
+    defer testing.allocator.free(target);
+    const codecs = [_]store_module.Codec{ .raw, .zstd, .raw, .zstd_dict };
+    const sizes = [_]u64{ 12, 1, 12, 11 };
+    var round: usize = 0;
+    for ([_]bool{ true, false }) |map_files| {
+        for ([_]?u64{ null, 17_999, 5000, 4096, 0 }) |cut| {
+            fixture.map_files = map_files;
+            var members: [codecs.len]*Store = undefined;
+            var name_buffer: [32]u8 = undefined;
+            var first: u64 = 0;
+            for (&members, codecs, sizes, 0..) |*member, codec, size, i| {
+                const name = try std.fmt.bufPrint(&name_buffer, "j{d}-{d}", .{ round, i });
+                const build = try fixture.create(name, codec, 2);
+                try build.append(.{ .bytes = source.ptr + first * record_bytes, .ends = null, .record_bytes = record_bytes, .count = size }, &fixture.fault);
+                try build.publish(false, &.{}, &fixture.fault);
+                build.close();
+                member.* = try fixture.open(name);
+                first += size;
+            }
+            const joined = try Store.join(fixture.context(), &members, &.{ 0, 0, 0, 0 }, 0, &fixture.fault);
+            defer joined.close();
+            // They stay open for the joined one.
+            for (members) |member| member.close();
+            try testing.expectEqual(@as(u64, count), joined.info().record_count);
+            var ids: [count]u64 = undefined;
+            for (&ids, 0..) |*id, i| id.* = count - 1 - i;
+            try joined.gatherFixed(&ids, record_bytes, target, null, &fixture.fault);
+            for (ids, 0..) |id, i| {
+                try testing.expectEqualSlices(u8, source[id * record_bytes ..][0..record_bytes], target[i * record_bytes ..][0..record_bytes]);
+            }
+            try testing.expectError(error.OutOfRange, joined.gatherFixed(&.{ 0, count }, record_bytes, target[0 .. 2 * record_bytes], null, &fixture.fault));
+            try testing.expectEqual(@as(?u64, count), fixture.fault.record);
+            try testing.expectEqual(@as(?u32, null), fixture.fault.part);
+            if (cut) |bytes| {
+                // Shard 1 of member 2, which has the records 13 .. 24.
+                var path_buffer: [64]u8 = undefined;
+                const file = try fixture.tmp.dir.openFile(testing.io, try std.fmt.bufPrint(&path_buffer, "j{d}-2/data_1.zr", .{round}), .{ .mode = .read_write });
+                defer file.close(testing.io);
+                try file.setLength(testing.io, bytes);
+                try testing.expectError(error.Malformed, joined.gatherFixed(&ids, record_bytes, target, null, &fixture.fault));
+                try testing.expectEqual(@as(?u32, 2), fixture.fault.part);
+                try testing.expectEqual(@as(u32, 1), fixture.fault.place.data);
+                // In request order, which goes down: the last record of the shard.
+                try testing.expectEqual(@as(?u64, 11), fixture.fault.record);
+                try joined.gatherFixed(&.{ 0, 13, 35 }, record_bytes, target[0 .. 3 * record_bytes], null, &fixture.fault);
+                try testing.expectEqualSlices(u8, source[35 * record_bytes ..][0..record_bytes], target[2 * record_bytes ..][0..record_bytes]);
+            }
+            round += 1;
+        }
+    }
+}
+
 /// Changes bytes of a file of a container.
 fn overwrite(fixture: *Fixture, path: []const u8, offset: u64, bytes: []const u8) !void {
     const file = try fixture.tmp.dir.openFile(testing.io, path, .{ .mode = .read_write });

@@ -87,7 +87,7 @@ function startGathers(native, container) {
  * @param {(name: string) => void} passed
  */
 async function prove(native, addonFile, scratch, passed) {
-  assert.equal(native.abiVersion(), 3);
+  assert.equal(native.abiVersion(), 4);
   passed('the ABI version');
   assert.ok(native.laneCount() >= 1);
   passed('lanes');

@@ -8,19 +8,18 @@ export const concatCommand: Command = {
   summary: 'several containers as one: a small file that leads to them',
   usage: 'PART… -o SET.json',
   about: [
-    'Writes SET.json, which every command and open() take for one container: the records of the first PART,',
-    'then those of the second, … They are of one kind, dtype and shape; codecs, shards and dialects may',
-    'differ. The file has their paths, lengths and logical digests; those of parts without an integrity',
-    'file are computed, which reads them. Parts lie below the folder of SET.json. Of parts that are named',
-    'part-00003-of-00064 all have to be there, in order.',
+    'Writes SET.json, which every command and open() take for one container: the records of the first',
+    'PART, then those of the second, … They are of one kind, dtype and shape; codecs, shards and dialects',
+    'may differ. The file has their paths, lengths and logical digests; those of parts without an',
+    'integrity file are computed, which reads them. Parts lie below the folder of SET.json. Of parts that',
+    'are named part-00003-of-00064 all have to be there, in order.',
   ],
   options: {
     output: { type: 'string', short: 'o', value: 'SET.json', help: 'the file that is made' },
     durable: { type: 'boolean', help: 'on the disk when it is done' },
   },
   examples: [
-    ['concat out/part-*/train/image -o out/image.json', 'the parts of a conversion'],
-    ['info out/image.json', 'what it is, as of any container'],
+    ['concat a backup/image -o both.json', 'the records of both; of parts of a conversion as well'],
   ],
   exits: [[0, 'SET.json is complete']],
   run: async (positionals, values, terminal) => {

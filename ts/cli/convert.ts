@@ -58,7 +58,10 @@ export const convertCommand: Command = {
     ['convert hf://ylecun/mnist mnist --codec raw --split test --columns label', 'a part of it'],
     ['convert hf://OWNER/NAME out --codec zstd --revision v1.0 --config en', 'of a tag'],
     ['convert parquet/ out --codec zstd --strings utf8', 'a folder of Parquet files'],
-    ['convert parquet/ out --codec zstd --part 3/64', 'one of 64 parts, by itself'],
+    [
+      'convert parquet/ out --codec zstd --strings utf8 --part 3/4',
+      'the last of 4 parts, by itself',
+    ],
   ],
   exits: [[0, 'TARGET is complete']],
   run: async (positionals, values, terminal) => {

@@ -18,9 +18,10 @@ export const mergeCommand: Command = {
   summary: 'several containers as one, copied',
   usage: 'PART… -o TARGET',
   about: [
-    'Writes the records of all parts, in order, to a new container TARGET. Its logical digest is that of a',
-    'single build. A PART may be the file of a set. Memory stays bounded, and TARGET appears when it is',
-    'complete or not at all. What is not said stays as it is at the parts, where they agree on it.',
+    'Writes the records of all parts, in order, to a new container TARGET. Its logical digest is that of',
+    'a single build. A PART may be the file of a set. Memory stays bounded, and TARGET appears when it is',
+    'complete or not at all. What is not said stays as it is at the parts: the codec where all have one,',
+    'shards and dialect as at the first.',
   ],
   options: {
     output: { type: 'string', short: 'o', value: 'TARGET', help: 'the container that is made' },
@@ -32,8 +33,8 @@ export const mergeCommand: Command = {
     durable: { type: 'boolean', help: 'on the disk when it is done' },
   },
   examples: [
-    ['merge out/image.json -o image', 'what a set leads to, as one container'],
-    ['merge a b -o both --codec zstd --integrity', 'two containers, in another form'],
+    ['merge a backup/image -o both', 'two containers, or a set, as one'],
+    ['merge a backup/image -o small --codec zstd --integrity', 'in another form'],
   ],
   exits: [[0, 'TARGET is complete']],
   run: async (positionals, values, terminal) => {

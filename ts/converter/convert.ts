@@ -437,8 +437,8 @@ async function convertSplit(
       let at = Math.min(count, Math.max(0, skipped - position));
       const until = limit === undefined ? count : Math.min(count, skipped + limit - position);
       position += count;
-      if (at >= until) {
-        if (limit !== undefined && rowCount === limit) break;
+      if (limit !== undefined && at >= until) {
+        if (rowCount === limit) break;
         continue;
       }
       const checked = columns.map(({ column, layout }) => {

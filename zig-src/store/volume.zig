@@ -39,6 +39,9 @@ pub const Home = struct {
     part: u32,
 };
 
+/// Every so many batches of a set its parts count one: with many of them, counting costs as much as copying.
+const batches_per_tick = 4;
+
 /// Copied in some tens of microseconds, or decoded in some hundreds (docs/performance.md).
 const quick_bytes_max = 512 << 10;
 
@@ -69,6 +72,8 @@ pub const Volume = struct {
     /// Null: the records lie in the files below. Else this volume is a set: it has no files of its own, its
     /// `codec` is raw if that of every part is, and its records are those of its parts.
     table: ?*const Table = null,
+    /// Of a set: how many batches it has told its parts' residences of, or not.
+    batches_told: std.atomic.Value(u32) = .init(0),
     /// Readers only: what every record read is held against (checksum.zig). Null: nothing is.
     words: ?[]const u64 = null,
     /// Batches that are still to ask for their pages ahead of copying: set when a lane had to wait for
@@ -106,7 +111,9 @@ pub const Volume = struct {
         };
         if (!map_module.arm()) return false;
         for (table.parts) |part| if (!part.owner.isMapSound()) return false;
-        for (table.parts) |part| if (part.owner.residence) |*residence| residence.tick(&part.owner.map.?);
+        if (volume.batches_told.fetchAdd(1, .monotonic) % batches_per_tick == 0) {
+            for (table.parts) |part| if (part.owner.residence) |*residence| residence.tick(&part.owner.map.?);
+        }
         return true;
     }
 
