@@ -4,6 +4,7 @@
 import fs from 'node:fs';
 import { parseArgs } from 'node:util';
 import { ArgumentRangeError, ArgumentTypeError, LoaderxError } from '../errors.js';
+import { catCommand } from './cat.js';
 import {
   type Command,
   choiceOf,
@@ -16,7 +17,9 @@ import {
 import { convertCommand } from './convert.js';
 import { diffCommand } from './diff.js';
 import { digestCommand } from './digest.js';
+import { exportCommand } from './export.js';
 import { headCommand } from './head.js';
+import { importCommand } from './import.js';
 import { infoCommand } from './info.js';
 import { recodeCommand } from './recode.js';
 import { type ColourWish, Interrupted, type Surroundings, Terminal } from './terminal.js';
@@ -34,6 +37,9 @@ export const commands: readonly Command[] = [
   recodeCommand,
   trainDictCommand,
   convertCommand,
+  importCommand,
+  exportCommand,
+  catCommand,
 ];
 
 /** Options of every command. */
