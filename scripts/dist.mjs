@@ -17,7 +17,10 @@ import { Failure, inRoot } from './script.mjs';
 import { filesBelow, unlessUpToDate } from './up-to-date.mjs';
 
 /** Development packages whose code may be folded into dist/. Their licences ship: licences.mjs. */
-export const foldedPackages = ['msgpackr', 'hyparquet', 'fzstd', 'yaml'];
+export const foldedPackages = [
+  ...['msgpackr', 'hyparquet', 'fzstd', 'yaml'],
+  ...['csv-parse', 'lossless-json'],
+];
 
 const sources = inRoot('ts');
 const dist = inRoot('dist');

@@ -82,6 +82,15 @@ async function makeContainers(folder) {
   );
   await text.close();
 
+  fs.writeFileSync(at('measures.csv'), 'day,celsius\n1,19.5\n2,-0.25\n3,21.0\n');
+
+  fs.writeFileSync(at('notes.txt'), 'A first line.\n\nAnd one more, of other words.\n');
+  fs.writeFileSync(
+    at('letters.mjs'),
+    'export const encode = (text) => Array.from(text, (sign) => sign.codePointAt(0));\n' +
+      'export const decode = (ids) => String.fromCodePoint(...ids);\n',
+  );
+
   // What pyarrow wrote for the converter's tests serves as somebody's dataset.
   const files = JSON.parse(fs.readFileSync(inRoot('test', 'parquet', 'files.json'), 'utf8'));
   const file = files.find((/** @type {{ name: string }} */ { name }) => name === 'SNAPPY 2.0');

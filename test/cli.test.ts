@@ -15,6 +15,8 @@ import t, { type Test } from 'tap';
 import { commands, main } from '../ts/cli/main.js';
 import { type Output, progressLine, Terminal } from '../ts/cli/terminal.js';
 import { barsText, bytesText, plain, secondsText, tableLines } from '../ts/cli/text.js';
+import { exportNpz } from '../ts/exporters/npy.js';
+import { npyHeader } from '../ts/importers/npy-header.js';
 import { Dense, ndarray, open, Ragged, verify } from '../ts/index.js';
 import { Scratch } from './support/scratch.js';
 
@@ -95,6 +97,17 @@ async function dataSet(): Promise<string> {
   const parquet = JSON.parse(readFileSync(path.join(root, 'test/parquet/files.json'), 'utf8'));
   mkdirSync(at('parquet'));
   writeFileSync(at('parquet/train.parquet'), Buffer.from(parquet[0].parquet, 'base64'));
+  const npy = Buffer.concat([npyHeader('uint8', [120]), Buffer.alloc(120, 1)]);
+  for (const name of ['pictures.npy', 'x.npy', 'y.npy']) writeFileSync(at(name), npy);
+  const rows = Array.from({ length: 9 }, (_, row) => `${row},${row / 4}`);
+  writeFileSync(at('rows.csv'), ['id,price', ...rows, ''].join('\n'));
+  await exportNpz(at('train'), at('mnist.npz'));
+  writeFileSync(at('notes.txt'), 'a line\n\nand one more\n');
+  writeFileSync(
+    at('letters.mjs'),
+    'export const encode = (text) => Array.from(text, (sign) => sign.codePointAt(0));\n' +
+      'export const decode = (ids) => String.fromCodePoint(...ids);\n',
+  );
   mkdirSync(at('backup'));
   cpSync(at('train/image'), at('backup/image'), { recursive: true });
   cpSync(at('train/image'), at('a'), { recursive: true });
@@ -192,6 +205,14 @@ t.test('what cannot be meant: exit code 2, and where the help is', async (t) => 
     [['recode', image, target, '--codec', 'raw', '--dict', thisFile()], /takes no dictBytes/],
     [['train-dict', image], /-o FILE is missing/],
     [['train-dict', '-o', target], /SOURCE is missing/],
+    [['import', image], /SOURCE or TARGET is missing/],
+    [['import', image, target], /--codec is missing/],
+    [['import', `a=${image}`, image, target, '--codec', 'raw'], /has no name, and others have/],
+    [['import', image, target, '--codec', 'raw', '--dtypes', 'x'], /--dtypes wants COLUMN=DTYPE/],
+    [['import', thisFile(), target, '--codec', 'raw'], /does not tell what kind of file/],
+    [['export', image], /SOURCE TARGET is missing/],
+    [['export', image, target], /does not tell what it is to be/],
+    [['cat'], /PATH is missing/],
   ];
   for (const [args, pattern] of lines) {
     const { code, out, err } = await run(args);
@@ -241,6 +262,12 @@ t.test('with --json every command answers in JSON, and says nothing else', async
       { records: 240, parts: [{ path: 'train/image', length: 120 }, { path: 'a' }] },
     ],
     [['merge', image, image, '-o', scratch.fresh()], { target: { codec: 'raw', records: 240 } }],
+    [
+      ['import', path.join(folder, 'x.npy'), scratch.fresh(), '--dry-run'],
+      { dryRun: true, isSingle: true, containers: [{ dtype: 'uint8', records: 120 }] },
+    ],
+    [['export', image, path.join(scratch.folder(), 'x.npy'), '--force'], { itemBytes: Number }],
+    [['cat', image], { path: image, descr: '|u1', shape: [120, 3, 8, 8], bytes: 23_168 }],
   ];
   t.same(new Set(lines.map(([[name]]) => name)).size, commands.length, 'all commands');
   for (const [args, answer] of lines) {

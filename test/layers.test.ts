@@ -234,22 +234,102 @@ const rooms: readonly (readonly [string, readonly string[]])[] = [
     'converter/layout',
     ['dtype', 'errors', 'converter/dataset', 'converter/features', 'converter/parquet/numbers'],
   ],
+  [
+    'converter/images/resize',
+    ['errors', 'ndarray', 'converter/images/pixels', 'converter/images/sharp'],
+  ],
   ['converter/rows', ['dtype', 'errors', 'ndarray', 'converter/dataset', 'converter/layout']],
   [
     'converter/column',
     [
       ...['dtype', 'errors', 'store/capability', 'store/dense', 'store/ragged'],
-      ...['store/ragged-views', 'converter/images', 'converter/layout', 'converter/rows'],
+      ...['store/ragged-views', 'converter/images', 'converter/images/settling'],
+      ...['converter/layout', 'converter/rows'],
     ],
+  ],
+  [
+    'converter/survey',
+    ['dtype', 'errors', 'converter/images', 'converter/layout', 'converter/rows'],
   ],
   ['converter/staging', ['errors', 'node:fs', 'node:path', 'store/dense', 'store/open']],
   ['parts', ['errors', 'node:fs', 'node:path', 'store/path', 'converter/staging']],
   [
     'converter/convert',
     [
-      ...['errors', 'signal', 'node:fs', 'node:path', 'parts', 'store/capability', 'store/fields'],
-      ...['store/path', 'converter/column', 'converter/dataset', 'converter/images'],
-      ...['converter/layout', 'converter/names', 'converter/rows', 'converter/staging'],
+      ...['dict', 'errors', 'signal', 'node:fs', 'node:path', 'parts', 'store/capability'],
+      'store/fields',
+      ...['store/open', 'store/path', 'converter/column', 'converter/dataset'],
+      ...['converter/images', 'converter/layout', 'converter/names', 'converter/rows'],
+      ...['converter/staging', 'converter/survey'],
+    ],
+  ],
+
+  // Files of others: what each kind is, as a dataset; and the way back.
+  ['importers/literal', []],
+  ['importers/npy-header', ['dtype', 'errors', 'importers/literal']],
+  ['importers/bytes', ['errors', 'node:fs/promises']],
+  [
+    'importers/npy',
+    ['dtype', 'errors', 'converter/dataset', 'importers/bytes', 'importers/npy-header'],
+  ],
+  ['importers/npy-ragged', ['errors', 'converter/dataset', 'importers/bytes', 'importers/npy']],
+  ['importers/cells', []],
+  ['importers/table', ['dtype', 'errors', 'ndarray', 'converter/dataset', 'importers/cells']],
+  [
+    'importers/csv',
+    [
+      ...['errors', 'node:fs', 'csv-parse', 'importers/bytes', 'importers/cells'],
+      'importers/table',
+    ],
+  ],
+  [
+    'importers/jsonl',
+    [
+      ...['errors', 'node:fs', 'node:readline', 'lossless-json', 'importers/bytes'],
+      ...['importers/cells', 'importers/table'],
+    ],
+  ],
+  ['importers/tokenizer', ['errors', 'node:fs', 'node:module', 'node:path', 'node:url']],
+  [
+    'importers/text',
+    [
+      ...['errors', 'node:fs', 'node:readline', 'converter/dataset', 'importers/bytes'],
+      'importers/tokenizer',
+    ],
+  ],
+  [
+    'importers/pictures',
+    [
+      ...['errors', 'ndarray', 'node:fs/promises', 'node:path', 'converter/dataset'],
+      ...['converter/images', 'converter/images/resize', 'importers/bytes'],
+    ],
+  ],
+  [
+    'importers/zip',
+    [
+      ...['errors', 'node:fs/promises', 'node:os', 'node:path', 'node:stream', 'node:zlib'],
+      'importers/bytes',
+    ],
+  ],
+  [
+    'importers/import',
+    [
+      ...['errors', 'node:path', 'signal', 'store/capability', 'store/fields', 'inspect/info'],
+      ...['converter/convert', 'converter/dataset', 'converter/layout', 'converter/names'],
+      ...['converter/parquet', 'converter/survey', 'importers/bytes', 'importers/csv'],
+      ...['importers/jsonl', 'importers/npy', 'importers/npy-ragged', 'importers/table'],
+      ...['importers/pictures', 'importers/text', 'importers/tokenizer', 'importers/zip'],
+      'node:fs',
+    ],
+  ],
+  ['exporters/target', ['errors', 'node:crypto', 'node:fs/promises', 'node:path', 'inspect/info']],
+  ['exporters/zip', ['errors', 'node:zlib']],
+  [
+    'exporters/npy',
+    [
+      ...['dtype', 'errors', 'node:path', 'signal', 'store/capability', 'store/fields'],
+      ...['store/open', 'store/walk', 'importers/npy-header', 'inspect/info'],
+      ...['inspect/progress', 'inspect/settings', 'exporters/target', 'exporters/zip'],
     ],
   ],
 
@@ -343,7 +423,7 @@ const rooms: readonly (readonly [string, readonly string[]])[] = [
     'cli/head',
     [
       ...['errors', 'ndarray', 'inspect/head', 'inspect/numbers', 'inspect/picture'],
-      ...['inspect/png', 'cli/files', 'cli/info', ...cliDoors],
+      ...['importers/tokenizer', 'inspect/png', 'cli/files', 'cli/info', ...cliDoors],
     ],
   ],
   ['cli/verify', ['inspect/verify', 'cli/several', ...cliDoors]],
@@ -361,17 +441,32 @@ const rooms: readonly (readonly [string, readonly string[]])[] = [
     ],
   ],
   [
+    'exporters/pictures',
+    [
+      ...['errors', 'ndarray', 'node:crypto', 'node:fs/promises', 'node:path', 'signal'],
+      ...['store/capability', 'store/fields', 'store/open', 'store/walk', 'inspect/picture'],
+      ...['inspect/png', 'inspect/progress', 'inspect/settings', 'exporters/npy'],
+      'exporters/target',
+    ],
+  ],
+  ['cli/cat', ['exporters/npy', 'cli/command', 'cli/text']],
+  ['cli/export', ['exporters/npy', 'inspect/progress', 'cli/command', 'cli/text']],
+  ['cli/import', ['importers/import', 'node:fs', 'cli/files', ...cliDoors]],
+  [
     'cli/main',
     [
       ...[
         'errors',
         'node:fs',
         'node:util',
+        'cli/cat',
         'cli/concat',
         'cli/convert',
         'cli/diff',
         'cli/digest',
+        'cli/export',
         'cli/head',
+        'cli/import',
         'cli/info',
         'cli/merge',
         'cli/recode',
@@ -494,6 +589,8 @@ const rooms: readonly (readonly [string, readonly string[]])[] = [
       ...['converter/layout', 'converter/names', 'converter/parquet'],
     ],
   ],
+  ['importers', ['importers/import', 'importers/tokenizer']],
+  ['exporters', ['exporters/npy', 'exporters/pictures']],
   ['cli', ['cli/main', 'cli/output']],
 ];
 
@@ -547,7 +644,7 @@ t.test('imports point down: no cycle, and nothing imports an entry', async (t) =
   for (const [room] of rooms) visit(room, []);
   for (const [room, doors] of rooms) {
     t.notOk(
-      doors.some((door) => ['index', 'converter', 'cli'].includes(door)),
+      doors.some((door) => ['index', 'converter', 'importers', 'exporters', 'cli'].includes(door)),
       room,
     );
   }
@@ -560,6 +657,8 @@ t.test('the whole areas: what each may never open', async (t) => {
     [/^(store\/|sampler|dict)/, /^(loader\/|converter\/|index|converter|cli)/],
     [/^loader\//, /^(native\/|converter\/|store\/(?!capability$|hand-over$|stream$))/],
     [/^converter\//, /^(native|loader)\//],
+    [/^(importers|exporters)\//, /^(native|loader|cli)\//],
+    [/^(store\/|sampler|dict|loader\/|converter\/|inspect\/)/, /^(importers|exporters)\//],
     [/^(store\/|sampler|dict|loader\/)/, /^(inspect|cli)\//],
     [/^inspect\//, /^(loader|converter|cli)\//],
     [/^cli\//, /^(native|loader)\/|^store\/(?!open$)/],

@@ -39,6 +39,11 @@ export const headCommand: Command = {
       help: 'so many from the beginning; 5 unless given',
     },
     as: { type: 'string', value: 'KIND', help: 'auto (unless given), picture, text or numbers' },
+    tokenizer: {
+      type: 'string',
+      value: 'P[:E]',
+      help: 'show tokens as text, by a package or its export',
+    },
     png: { type: 'string', value: 'FILE', help: 'write a contact sheet of the pictures instead' },
     columns: { type: 'string', value: 'N', help: 'pictures in a row of the sheet' },
     force: { type: 'boolean', help: 'write over FILE' },
@@ -63,6 +68,11 @@ export const headCommand: Command = {
     if (png !== undefined && (as === 'text' || as === 'numbers')) {
       throw new UsageError(`--as ${as} and --png: a sheet is of pictures`);
     }
+    const spec = textOf(values, 'tokenizer');
+    if (spec !== undefined && png !== undefined) {
+      throw new UsageError('--tokenizer and --png: a sheet is of pictures');
+    }
+    const decode = spec === undefined ? undefined : await decoderOf(spec);
     const pieces = headPieces(path, {
       ...(ids.length > 0 ? { ids } : {}),
       ...(count === undefined ? {} : { count }),
@@ -77,14 +87,33 @@ export const headCommand: Command = {
           terminal.line(`${plain(png)}: ${countText(arrays.length, 'record')} of ${plain(path)}`);
         return exitCodes.done;
       }
-      if (terminal.json) return await answer(path, pieces, terminal);
-      await showPieces(path, pieces, as, terminal);
+      if (terminal.json) return await answer(path, pieces, terminal, decode);
+      await showPieces(path, pieces, as, terminal, decode);
       return exitCodes.done;
     } finally {
       await pieces.return();
     }
   },
 };
+
+/** The text of a record of tokens. */
+type Decode = (array: NdArray) => Promise<string>;
+
+async function decoderOf(spec: string): Promise<Decode> {
+  const { loadTokenizer } = await import('../importers/tokenizer.js');
+  const tokenizer = await loadTokenizer(spec);
+  if (tokenizer.decode === undefined) {
+    throw new UsageError(`--tokenizer ${spec} has no decode, which makes text of tokens`);
+  }
+  return async (array) => {
+    if (array.shape.length !== 1 || !/^u?int/.test(array.dtype)) {
+      throw new UsageError(
+        `--tokenizer is for lists of whole numbers, and records are ${array.dtype} of ${array.shape.length} dimensions`,
+      );
+    }
+    return String(await tokenizer.decode?.(Array.from(array.data as Int32Array, Number)));
+  };
+}
 
 type Pieces = AsyncGenerator<HeadResult, void, undefined>;
 
@@ -121,7 +150,12 @@ async function allOf(path: string, pieces: Pieces, terminal: Terminal): Promise<
 }
 
 /** The answer in JSON, a record at a time: all of it need not fit into memory. */
-async function answer(path: string, pieces: Pieces, terminal: Terminal): Promise<number> {
+async function answer(
+  path: string,
+  pieces: Pieces,
+  terminal: Terminal,
+  decode: Decode | undefined,
+): Promise<number> {
   let piece = await nextOf(path, pieces, terminal);
   const facts = JSON.stringify(piece?.facts, undefined, 2).replaceAll('\n', '\n  ');
   terminal.line(plainJson(`{\n  "path": ${JSON.stringify(path)},\n  "facts": ${facts},`));
@@ -130,7 +164,8 @@ async function answer(path: string, pieces: Pieces, terminal: Terminal): Promise
   for (let isFirst = true; piece !== undefined; ) {
     for (const record of piece.records) {
       terminal.line(isFirst ? line : `${line},`);
-      line = `    ${JSON.stringify(jsonOf(record))}`;
+      const text = decode === undefined ? {} : { text: await decode(record.array) };
+      line = `    ${plainJson(JSON.stringify({ ...jsonOf(record), ...text }))}`;
       isFirst = false;
     }
     if (!(await terminal.isRead())) return exitCodes.done;
@@ -154,12 +189,16 @@ async function showPieces(
   pieces: Pieces,
   as: (typeof kinds)[number],
   terminal: Terminal,
+  decode: Decode | undefined,
 ): Promise<void> {
   let isTitled = false;
   for (let piece = await nextOf(path, pieces, terminal); piece !== undefined; ) {
     const { facts, records } = piece;
     // Before the first line: an array that is not what it is to be shown as is an error.
-    const texts = textsOf(records, as, terminal);
+    const texts =
+      decode === undefined
+        ? textsOf(records, as, terminal)
+        : await Promise.all(records.map(async ({ array }) => plain(await decode(array))));
     if (!isTitled) {
       const title = `${plain(path)}: ${countText(facts.records, 'record')}, ${formText(facts)}`;
       terminal.line(terminal.style('bold', title));

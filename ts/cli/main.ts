@@ -4,6 +4,7 @@
 import fs from 'node:fs';
 import { parseArgs } from 'node:util';
 import { ArgumentRangeError, ArgumentTypeError, LoaderxError } from '../errors.js';
+import { catCommand } from './cat.js';
 import {
   type Command,
   choiceOf,
@@ -17,7 +18,9 @@ import { concatCommand } from './concat.js';
 import { convertCommand } from './convert.js';
 import { diffCommand } from './diff.js';
 import { digestCommand } from './digest.js';
+import { exportCommand } from './export.js';
 import { headCommand } from './head.js';
+import { importCommand } from './import.js';
 import { infoCommand } from './info.js';
 import { mergeCommand } from './merge.js';
 import { recodeCommand } from './recode.js';
@@ -38,6 +41,9 @@ export const commands: readonly Command[] = [
   mergeCommand,
   trainDictCommand,
   convertCommand,
+  importCommand,
+  exportCommand,
+  catCommand,
 ];
 
 /** Options of every command. */

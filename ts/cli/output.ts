@@ -46,11 +46,11 @@ export class SafeOutput implements Output {
     return this.isTTY ? this.#stream.getColorDepth() : 1;
   }
 
-  write(text: string): void {
+  write(bytes: string | Uint8Array): void {
     if (this.#isClosed) return;
     try {
-      if (this.#descriptor === undefined) this.#send(text);
-      else writeWhole(this.#descriptor, Buffer.from(text));
+      if (this.#descriptor === undefined) this.#send(bytes);
+      else writeWhole(this.#descriptor, typeof bytes === 'string' ? Buffer.from(bytes) : bytes);
     } catch (error) {
       this.#failed(error);
     }
@@ -64,9 +64,9 @@ export class SafeOutput implements Output {
     });
   }
 
-  #send(text: string): void {
+  #send(bytes: string | Uint8Array): void {
     this.#pending += 1;
-    this.#stream.write(text, (error) => {
+    this.#stream.write(bytes, (error) => {
       this.#pending -= 1;
       if (error !== undefined && error !== null) this.#failed(error);
       else if (this.#pending === 0) this.#wake();

@@ -9,7 +9,7 @@ import { bytesText, plainJson, secondsText } from './text.js';
 
 /** A stream to write to, as `process.stdout` is one. */
 export interface Output {
-  write(text: string): unknown;
+  write(bytes: string | Uint8Array): unknown;
   readonly isTTY?: boolean | undefined;
   readonly columns?: number | undefined;
   getColorDepth?(): number;
@@ -80,6 +80,17 @@ export class Terminal {
     const { stdout } = this.#around;
     await stdout.settled?.();
     return stdout.isClosed !== true;
+  }
+
+  /** Whether a person looks at the answer. */
+  get isTTY(): boolean {
+    return this.#around.stdout.isTTY === true;
+  }
+
+  /** Bytes of an answer that is no text. They may change when it resolves; whether anybody reads on. */
+  async bytes(bytes: Uint8Array): Promise<boolean> {
+    this.#around.stdout.write(bytes);
+    return this.isRead();
   }
 
   /** A line that is no part of the answer. */

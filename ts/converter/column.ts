@@ -8,6 +8,7 @@ import type { CreateOptions, DenseWriter, RaggedWriter } from '../store/capabili
 import { Dense } from '../store/dense.js';
 import { Ragged } from '../store/ragged.js';
 import { RaggedBatchView } from '../store/ragged-views.js';
+import { SettlingWriter } from './images/settling.js';
 import type { ImageLimits, PictureColumn } from './images.js';
 import type { Layout } from './layout.js';
 import { type ByteRows, type CheckedRows, joinedRows, type NumberRows, rowError } from './rows.js';
@@ -57,6 +58,11 @@ export async function createColumn(
     case 'text': {
       const writer = Ragged.create(path, { ...create, dtype: 'uint8', ndim: 1 });
       return new RaggedColumn(column, layout, writer, options);
+    }
+    case 'arrays': {
+      const { integrity, raggedPictures: ragged, signal } = options;
+      const writer = new SettlingWriter({ column, path, create, integrity, ragged, signal });
+      return new ArrayColumnWriter(layout, writer);
     }
     case 'image': {
       // Decoders are optional, and many datasets have no pictures.
@@ -251,6 +257,37 @@ class PictureColumnWriter implements ColumnWriter {
 
   abort(): Promise<void> {
     return this.#column.abort();
+  }
+}
+
+class ArrayColumnWriter implements ColumnWriter {
+  readonly layout: Layout;
+  rowCount = 0;
+  readonly #writer: SettlingWriter;
+
+  constructor(layout: Layout, writer: SettlingWriter) {
+    this.layout = layout;
+    this.#writer = writer;
+  }
+
+  async write(pieces: readonly CheckedRows[], firstRow: number): Promise<void> {
+    let row = firstRow;
+    for (const piece of pieces) {
+      if (piece.kind !== 'arrays') throw new TypeError('arrays are wanted here');
+      for (const array of piece.arrays) {
+        await this.#writer.add(array, row);
+        row += 1;
+      }
+      this.rowCount += piece.rowCount;
+    }
+  }
+
+  close(): Promise<void> {
+    return this.#writer.close();
+  }
+
+  abort(): Promise<void> {
+    return this.#writer.abort();
   }
 }
 

@@ -13,19 +13,22 @@
  */
 import fs from 'node:fs';
 import path from 'node:path';
+import { trainDict } from '../dict.js';
 import { ArgumentRangeError, ArgumentTypeError, LoaderxError, show } from '../errors.js';
 import { type Part, partName, partOf, partRange } from '../parts.js';
 import { givenUp, signalOf } from '../signal.js';
 import type { CodecOptions } from '../store/capability.js';
 import { type Fields, knownFields } from '../store/fields.js';
+import { open } from '../store/open.js';
 import { locate } from '../store/path.js';
 import { type ColumnOptions, type ColumnWriter, createColumn, unequalCounts } from './column.js';
-import type { Dataset, DatasetSplits, RowBatch } from './dataset.js';
+import type { ColumnValues, Dataset, DatasetSplits, RowBatch } from './dataset.js';
 import type { ImageLimits } from './images.js';
 import { type Layout, layoutOf, type StringRule } from './layout.js';
 import { assertNames, type NameRule } from './names.js';
 import { bytesOf, type CheckedRows, checkedRows, sliceRows } from './rows.js';
 import { asIo, Staging } from './staging.js';
+import { type SurveyedColumn, Surveyor } from './survey.js';
 
 /** How far a conversion has come. */
 export interface ConvertProgress {
@@ -126,23 +129,143 @@ export async function conversion(
   target: string | URL,
   options: ConvertOptions,
 ): Promise<Converted> {
-  const fields = knownFields(options, optionFields);
-  const settings = settingsOf(fields, options);
+  const settings = settingsOf(knownFields(options, optionFields), options);
+  return converted(plansOf(dataset, settings), target, settings, {});
+}
+
+/** What importers want done in another way than a conversion. */
+export interface Manner {
+  /** The only column becomes the target itself, not a container below it. */
+  readonly isSingle?: boolean | undefined;
+  /** `zstd_dict` without `dictBytes`: each column gets a dictionary that is trained on its first records. */
+  readonly trainsDict?: boolean | undefined;
+  /** Rows that wait are written as soon as they have so many bytes; 32 MiB unless given. */
+  readonly flushBytes?: number | undefined;
+  /** The file of the target that tells what class labels stand for; none unless given. */
+  readonly classesFile?: string | undefined;
+}
+
+/**
+ * Several datasets side by side: each column of each becomes `path/column`, all with as many records.
+ *
+ * @throws as {@link convert}; LoaderxError SOURCE where counts differ, before anything is written if they are
+ *   known then
+ */
+export async function conversionOfAll(
+  datasets: readonly Dataset[],
+  target: string | URL,
+  options: ConvertOptions,
+  manner: Manner,
+): Promise<Converted> {
+  const settings = settingsOf(knownFields(options, optionFields), options);
+  return converted(plansBeside(datasets, settings), target, settings, manner);
+}
+
+function plansBeside(datasets: readonly Dataset[], settings: Settings): Plan[] {
+  const all = datasets.flatMap(({ features }) => [...features.keys()]);
+  assertNames('column', settings.columns ?? all, settings.names);
+  const twice = all.find((name, index) => all.indexOf(name) !== index);
+  if (twice !== undefined) {
+    throw new LoaderxError('SOURCE', `column ${show(twice)} comes twice`, { field: twice });
+  }
+  chosen('column', new Map(all.map((name) => [name, name])), settings.columns);
+  const plans: Plan[] = [];
+  for (const dataset of datasets) {
+    // Each has some of the columns that are wanted, or all of its own.
+    const columns = settings.columns?.filter((name) => dataset.features.has(name));
+    if (columns?.length === 0) continue;
+    plans.push(planOf(undefined, dataset, { ...settings, columns }));
+  }
+  assertEqualCounts(plans.map((plan) => [namesText(plan), plan.dataset.rowCount] as const));
+  return plans;
+}
+
+function namesText({ layouts }: Plan): string {
+  const names = [...layouts.keys()];
+  return names.length === 1 ? `column ${show(names[0])}` : `columns ${names.map(show).join(', ')}`;
+}
+
+function assertEqualCounts(counts: readonly (readonly [string, number | undefined])[]): void {
+  const known = counts.filter(([, count]) => count !== undefined);
+  const [first] = known;
+  const other = known.find(([, count]) => count !== first?.[1]);
+  if (first === undefined || other === undefined) return;
+  throw new LoaderxError(
+    'SOURCE',
+    `${first[0]} has ${first[1]} rows, and ${other[0]} has ${other[1]}: streams of one data set are read at the same ids`,
+  );
+}
+
+/**
+ * What {@link conversionOfAll} would make. Where the sizes are declared, nothing is read; otherwise all of it
+ * is, with the same checks and errors.
+ */
+export async function survey(
+  datasets: readonly Dataset[],
+  options: ConvertOptions,
+): Promise<readonly SurveyedColumn[]> {
+  const settings = settingsOf(knownFields(options, optionFields), options);
+  const plans = plansBeside(datasets, settings);
+  const meter = new Meter(plans, settings.onProgress);
+  const found: SurveyedColumn[] = [];
+  for (const plan of plans) found.push(...(await surveyed(plan, settings, meter)));
+  assertEqualCounts(found.map(({ column, records }) => [`column ${show(column)}`, records]));
+  return found;
+}
+
+async function surveyed(
+  { dataset, layouts }: Plan,
+  { signal, column: { imageLimits } }: Settings,
+  meter: Meter,
+): Promise<SurveyedColumn[]> {
+  const forms = [...layouts].map(([column, layout]) => ({
+    column,
+    layout,
+    form: new Surveyor(column, layout, imageLimits),
+  }));
+  const { rowCount } = dataset;
+  if (rowCount !== undefined && forms.every(({ layout }) => layout.kind === 'dense')) {
+    return forms.map(({ form }) => form.ofRows(rowCount));
+  }
+  let records = 0;
+  const request = { columns: [...layouts.keys()], ...(signal === undefined ? {} : { signal }) };
+  for await (const batch of dataset.batches(request)) {
+    signal?.throwIfAborted();
+    const count = rowsOf(batch, records);
+    let bytes = 0;
+    for (const { column, layout, form } of forms) {
+      const rows = checkedColumn(batch, column, layout, count, records);
+      bytes += bytesOf(rows);
+      await form.add(rows, records);
+    }
+    batch.done?.();
+    records += count;
+    meter.add(undefined, count, bytes);
+  }
+  if (records === 0) throw new LoaderxError('SOURCE', 'the dataset has no rows');
+  return forms.map(({ form }) => form.found(records));
+}
+
+async function converted(
+  plans: readonly Plan[],
+  target: string | URL,
+  settings: Settings,
+  manner: Manner,
+): Promise<Converted> {
   const { shown, native } = locate(target);
   if (typeof native !== 'string') {
     throw new ArgumentTypeError('path', 'path must be text that is UTF-8');
   }
-  const plans = plansOf(dataset, settings);
   const { signal, part } = settings;
   if (isAborted(signal)) throw givenUp(shown, signal);
-  if (part === undefined) return await built(native, shown, plans, settings);
+  if (part === undefined) return await built(native, shown, plans, settings, manner);
   const name = partName(part);
   const folder = path.join(native, name);
   const folderShown = `${shown.replace(/[/\\]+$/, '')}/${name}`;
   const done = { path: folderShown, columns: plans.flatMap(columnsOf), wasThere: true };
   if (fs.existsSync(folder)) return done;
   try {
-    return await built(folder, folderShown, plans, settings);
+    return await built(folder, folderShown, plans, settings, manner);
   } catch (error) {
     // Another process has made the same part meanwhile.
     if (error instanceof LoaderxError && error.code === 'EXISTS' && fs.existsSync(folder))
@@ -160,15 +283,30 @@ async function built(
   shown: string,
   plans: readonly Plan[],
   settings: Settings,
+  manner: Manner,
 ): Promise<Converted> {
   const { signal } = settings;
   const staging = Staging.begin(native);
   try {
     const columns: ConvertedColumn[] = [];
     const meter = new Meter(plans, settings.onProgress);
-    for (const plan of plans) columns.push(...(await convertSplit(plan, staging, settings, meter)));
+    for (const plan of plans) {
+      const dicts = await dictsOf(plan, staging, settings, manner);
+      columns.push(
+        ...(await convertSplit(plan, staging.root, { ...settings, ...dicts }, meter, manner)),
+      );
+    }
+    assertEqualCounts(
+      new Set(plans.map(({ split }) => split)).size === 1
+        ? columns.map(({ column, rowCount }) => [`column ${show(column)}`, rowCount] as const)
+        : [],
+    );
+    if (manner.classesFile !== undefined) {
+      writeClasses(plans, path.join(staging.root, manner.classesFile));
+    }
     if (isAborted(signal)) throw givenUp(shown, signal);
-    await staging.publish();
+    const [only] = columns;
+    await staging.publish(manner.isSingle === true ? only?.column : undefined);
     return { path: shown, columns };
   } catch (error) {
     await staging.discard();
@@ -186,6 +324,8 @@ function isAborted(signal: AbortSignal | undefined): boolean {
 
 interface Settings {
   readonly column: ColumnOptions;
+  /** Dictionaries of single columns, where they have their own. */
+  readonly dicts?: ReadonlyMap<string, Uint8Array>;
   readonly columns: readonly string[] | undefined;
   readonly splits: readonly string[] | undefined;
   readonly strings: StringRule;
@@ -396,22 +536,33 @@ class Meter {
 
 async function convertSplit(
   { split, dataset, layouts, firstRow: base, skipped, limit }: Plan,
-  staging: Staging,
+  root: string,
   settings: Settings,
   meter: Meter,
+  manner: Manner,
 ): Promise<ConvertedColumn[]> {
   const { signal } = settings;
-  const folder = split === undefined ? staging.root : path.join(staging.root, split);
+  const bytesMax = manner.flushBytes ?? flushBytes;
+  const folder = split === undefined ? root : path.join(root, split);
   const columns: Pending[] = [];
   let writing: Promise<void> | undefined;
   try {
     for (const [column, layout] of layouts) {
-      const writer = await createColumn(column, path.join(folder, column), layout, settings.column);
+      const dictBytes = settings.dicts?.get(column);
+      const options: ColumnOptions =
+        dictBytes === undefined
+          ? settings.column
+          : {
+              ...settings.column,
+              create: { ...settings.column.create, codec: 'zstd_dict', dictBytes },
+            };
+      const writer = await createColumn(column, path.join(folder, column), layout, options);
       columns.push({ column, layout, writer, pieces: [] });
     }
     let rowCount = 0;
     let pendingRows = 0;
     let pendingBytes = 0;
+    let done: (() => void)[] = [];
 
     const flush = async (): Promise<void> => {
       const firstRow = base + rowCount - pendingRows;
@@ -419,7 +570,11 @@ async function convertSplit(
       pendingBytes = 0;
       await writing;
       const work = columns.map((each) => each.writer.write(each.pieces.splice(0), firstRow));
-      writing = allOf(work);
+      const written = done;
+      done = [];
+      writing = allOf(work).then(() => {
+        for (const tell of written) tell();
+      });
       // It may fail while the next batches are read; the next flush tells.
       writing.catch(ignore);
     };
@@ -438,21 +593,13 @@ async function convertSplit(
       const until = limit === undefined ? count : Math.min(count, skipped + limit - position);
       position += count;
       if (limit !== undefined && at >= until) {
+        batch.done?.();
         if (rowCount === limit) break;
         continue;
       }
-      const checked = columns.map(({ column, layout }) => {
-        const values = batch.columns.get(column);
-        const place = { column, firstRow: batchRow };
-        if (values === undefined) {
-          throw new LoaderxError(
-            'SOURCE',
-            `the batch from row ${batchRow} on has no column ${show(column)}`,
-            { field: column },
-          );
-        }
-        return checkedRows(layout, values, count, place);
-      });
+      const checked = columns.map(({ column, layout }) =>
+        checkedColumn(batch, column, layout, count, batchRow),
+      );
       let bytes = 0;
       const given = until - at;
       while (at < until) {
@@ -467,7 +614,8 @@ async function convertSplit(
         at += taken;
         pendingRows += taken;
         rowCount += taken;
-        if (pendingRows === flushRows || pendingBytes >= flushBytes) await flush();
+        if (at === until && batch.done !== undefined) done.push(batch.done);
+        if (pendingRows === flushRows || pendingBytes >= bytesMax) await flush();
       }
       meter.add(split, given, bytes);
     }
@@ -491,6 +639,107 @@ async function convertSplit(
     await Promise.allSettled([writing, ...columns.map(({ writer }) => writer.abort())]);
     throw error;
   }
+}
+
+function checkedColumn(
+  batch: RowBatch,
+  column: string,
+  layout: Layout,
+  count: number,
+  firstRow: number,
+): CheckedRows {
+  const values = batch.columns.get(column);
+  if (values === undefined) {
+    throw new LoaderxError(
+      'SOURCE',
+      `the batch from row ${firstRow} on has no column ${show(column)}`,
+      { field: column },
+    );
+  }
+  return checkedRows(layout, values, count, { column, firstRow });
+}
+
+// ---- dictionaries, and what stands beside containers ----
+
+/** Of what a dictionary is trained on: `trainDict` looks at no more than 4 MiB. */
+const sampleBytes = 4 * 1024 * 1024;
+const sampleRows = 32_768;
+
+/** The first rows of a dataset. */
+function beginningOf(dataset: Dataset): Dataset {
+  return {
+    features: dataset.features,
+    async *batches(options) {
+      let bytes = 0;
+      let rows = 0;
+      for await (const batch of dataset.batches(options)) {
+        yield batch;
+        rows += batch.rowCount;
+        for (const values of batch.columns.values()) bytes += roughBytesOf(values);
+        if (bytes >= sampleBytes * batch.columns.size || rows >= sampleRows) return;
+      }
+    },
+  };
+}
+
+function roughBytesOf(values: ColumnValues): number {
+  if ('values' in values) return values.values.byteLength;
+  if ('arrays' in values) return values.arrays.reduce((sum, { data }) => sum + data.byteLength, 0);
+  return values.bytes.reduce((sum, each) => sum + (each?.byteLength ?? 0), 0);
+}
+
+/**
+ * A dictionary for each column, trained on its first rows: they are read once before all are, and written
+ * beside the result, where the training finds them as records like any other.
+ */
+async function dictsOf(
+  plan: Plan,
+  staging: Staging,
+  settings: Settings,
+  manner: Manner,
+): Promise<{ readonly dicts?: ReadonlyMap<string, Uint8Array> }> {
+  const { create } = settings.column;
+  const isWanted = manner.trainsDict === true && create.codec === 'zstd_dict';
+  if (!isWanted || create.dictBytes !== undefined) return {};
+  const folder = staging.aside('sample');
+  const { dataShards } = create;
+  const raw = { codec: 'raw', ...(dataShards === undefined ? {} : { dataShards }) } as const;
+  const sample = { ...plan, dataset: beginningOf(plan.dataset) };
+  const column = { ...settings.column, create: raw, integrity: false };
+  const meter = new Meter([], undefined);
+  await convertSplit(sample, folder, { ...settings, column }, meter, manner);
+  const dicts = new Map<string, Uint8Array>();
+  for (const name of plan.layouts.keys()) {
+    await using reader = open(path.join(folder, name));
+    try {
+      dicts.set(name, await trainDict(reader));
+    } catch (cause) {
+      if (!(cause instanceof LoaderxError)) throw cause;
+      throw new LoaderxError(
+        cause.code,
+        `column ${show(name)}: ${cause.message}`,
+        { field: name },
+        { cause },
+      );
+    }
+  }
+  fs.rmSync(folder, { recursive: true, force: true });
+  return { dicts };
+}
+
+/** What class labels stand for, by column: a list of names, of which number i is the i-th. */
+function writeClasses(plans: readonly Plan[], file: string): void {
+  const classes: Record<string, readonly string[]> = {};
+  for (const { dataset, layouts } of plans) {
+    for (const column of layouts.keys()) {
+      const feature = dataset.features.get(column);
+      if (feature?.kind === 'class-label' && feature.names !== undefined) {
+        classes[column] = feature.names;
+      }
+    }
+  }
+  if (Object.keys(classes).length === 0) return;
+  fs.writeFileSync(file, `${JSON.stringify(classes, undefined, 2)}\n`);
 }
 
 interface Pending {

@@ -31,6 +31,11 @@ export type Feature =
       readonly shape: readonly (number | null)[];
       readonly dtype: string;
     }
+  /**
+   * An {@link ArrayColumn} whose rows tell their own dtype, the same for all, and shape, of one rank. Dense as
+   * long as all have one shape, ragged from the first other one on.
+   */
+  | { readonly kind: 'arrays' }
   | { readonly kind: 'struct'; readonly fields: ReadonlyMap<string, Feature> }
   /** What no container holds; `name` is what messages call it. */
   | { readonly kind: 'unsupported'; readonly name: string };
@@ -67,6 +72,8 @@ export type ColumnValues = NumberColumn | BytesColumn | ArrayColumn;
 export interface RowBatch {
   readonly rowCount: number;
   readonly columns: ReadonlyMap<string, ColumnValues>;
+  /** Called once the rows are written, if they are: from then on their memory may hold others. */
+  readonly done?: () => void;
 }
 
 /** What {@link Dataset.batches} is asked for. */

@@ -200,6 +200,8 @@ export function featureText(feature: Feature): string {
       const fields = [...feature.fields].slice(0, 4).map(([n, f]) => `${n}: ${featureText(f)}`);
       return `struct<${fields.join(', ')}${feature.fields.size > 4 ? ', …' : ''}>`;
     }
+    case 'arrays':
+      return 'arrays';
     case 'unsupported':
       return feature.name;
   }
@@ -239,6 +241,8 @@ function isTypeOf(named: Feature, own: Feature): boolean {
           return field !== undefined && isTypeOf(each, field);
         })
       );
+    case 'arrays':
+      return false;
     case 'unsupported':
       return true;
   }

@@ -16,7 +16,7 @@ import {
   maxPixelsOf,
   readPicture,
 } from './images/decode.js';
-import type { Picture } from './images/pixels.js';
+import { modeOf, type Picture, pictureOf } from './images/pixels.js';
 import { SettlingWriter, stacked } from './images/settling.js';
 import { inOrder } from './images/threads.js';
 
@@ -181,3 +181,35 @@ function rowsOf(offsets: Uint32Array): (picture: number) => number {
     return row;
   };
 }
+
+/**
+ * What a picture becomes, by its headers alone.
+ *
+ * @throws LoaderxError as decoding does, of what headers tell; with `field` and `record`
+ */
+export function pictureForm(
+  bytes: Uint8Array,
+  mode: string | undefined,
+  limits: ImageLimits | undefined,
+  { column, row }: { readonly column: string; readonly row: number },
+): { readonly dtype: string; readonly shape: readonly number[]; readonly byteLength: number } {
+  try {
+    const file = readPicture(bytes, maxPixelsOf(limits));
+    const isTurned = file.orientation >= 5;
+    const [width, height] = isTurned ? [file.height, file.width] : [file.width, file.height];
+    const own = modeOf(mode) ?? file.mode;
+    const { dtype, shape, data } = pictureOf({ mode: own, width, height, data: noSamples });
+    const pixels = shape.reduce((product, size) => product * size, 1);
+    return { dtype, shape, byteLength: pixels * (dtype === 'uint16' ? 2 : 1) + data.length };
+  } catch (error) {
+    if (!(error instanceof LoaderxError)) throw error;
+    throw new LoaderxError(
+      error.code,
+      `column ${show(column)}, row ${row}: ${error.message}`,
+      { field: column, record: row },
+      { cause: error.cause ?? error },
+    );
+  }
+}
+
+const noSamples = new Uint8Array(0);

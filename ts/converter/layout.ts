@@ -8,9 +8,14 @@ import type { Feature } from './dataset.js';
 import { featureText } from './features.js';
 import { numberBytes } from './parquet/numbers.js';
 
+/** What items are: numbers as Parquet and JSON have them, and NumPy's complex ones. */
+export type ItemDType = NumberDType | 'complex64' | 'complex128';
+
+const complexDTypes: ReadonlySet<string> = new Set(['complex64', 'complex128']);
+
 /** The container of a column. */
 export type Layout =
-  | { readonly kind: 'dense'; readonly dtype: NumberDType; readonly itemShape: readonly number[] }
+  | { readonly kind: 'dense'; readonly dtype: ItemDType; readonly itemShape: readonly number[] }
   | {
       readonly kind: 'ragged';
       readonly dtype: NumberDType;
@@ -19,6 +24,8 @@ export type Layout =
     }
   /** Text as bytes of UTF-8: ragged, uint8. */
   | { readonly kind: 'text' }
+  /** Arrays: dense as long as all have one shape, ragged from the first other one on. */
+  | { readonly kind: 'arrays' }
   /** Pictures, or lists of them; the pictures decide the rest. */
   | { readonly kind: 'image'; readonly mode: string | undefined; readonly isList: boolean };
 
@@ -39,6 +46,7 @@ export function layoutOf(column: string, feature: Feature, strings: StringRule):
     sizes.push(...leaf.shape);
     leaf = { kind: 'value', dtype: leaf.dtype };
   }
+  if (leaf.kind === 'arrays' && sizes.length === 0) return { kind: 'arrays' };
   if (leaf.kind === 'image' && sizes.length <= 1 && (sizes[0] ?? null) === null) {
     return { kind: 'image', mode: leaf.mode, isList: sizes.length === 1 };
   }
@@ -54,13 +62,14 @@ export function layoutOf(column: string, feature: Feature, strings: StringRule):
       { field: column, record: 0 },
     );
   }
-  if (!numberBytes.has(dtype)) throw refusal(column, feature, '');
+  const isFixed = sizes.every((size) => size !== null);
+  if (!numberBytes.has(dtype) && !(isFixed && complexDTypes.has(dtype))) {
+    throw refusal(column, feature, '');
+  }
   if (sizes.some((size) => size === 0)) throw refusal(column, feature, ': its records are empty');
-  const number = dtype as NumberDType;
-  const fixed = sizes.filter((size) => size !== null);
-  return fixed.length === sizes.length
-    ? { kind: 'dense', dtype: number, itemShape: fixed }
-    : { kind: 'ragged', dtype: number, sizes };
+  return isFixed
+    ? { kind: 'dense', dtype: dtype as ItemDType, itemShape: sizes }
+    : { kind: 'ragged', dtype: dtype as NumberDType, sizes };
 }
 
 function refusal(column: string, feature: Feature, hint: string): LoaderxError {

@@ -29,7 +29,14 @@ export interface ByteRows {
   readonly starts: Uint32Array | undefined;
 }
 
-export type CheckedRows = NumberRows | ByteRows;
+/** Rows that tell their own shapes. */
+export interface ArrayRows {
+  readonly kind: 'arrays';
+  readonly rowCount: number;
+  readonly arrays: readonly NdArray[];
+}
+
+export type CheckedRows = NumberRows | ByteRows | ArrayRows;
 
 /** Where rows are: for messages. */
 export interface Place {
@@ -57,6 +64,7 @@ export function checkedRows(
     }
     return { kind: 'bytes', rowCount, bytes: values.bytes, starts };
   }
+  if (layout.kind === 'arrays') return anyArrays(values, rowCount, place);
   const info = dtypeOf(layout.dtype);
   if ('arrays' in values) return fromArrays(layout, info, values, rowCount, place);
   if (!('values' in values) || typedArrayName(values.values) !== info.constructorOf.name) {
@@ -65,7 +73,7 @@ export function checkedRows(
     throw columnError(place, `${info.constructorOf.name} is wanted for ${info.name}, got ${came}`);
   }
   return layout.kind === 'dense'
-    ? denseRows(layout.itemShape, values, rowCount, place)
+    ? denseRows(layout.itemShape, info.itemElements, values, rowCount, place)
     : raggedRows(layout.sizes, values, rowCount, place);
 }
 
@@ -113,11 +121,12 @@ function offsetsOf(
 
 function denseRows(
   itemShape: readonly number[],
+  itemElements: number,
   { values, offsets }: NumberColumn,
   rowCount: number,
   place: Place,
 ): NumberRows {
-  const perRow = itemShape.reduce((product, size) => product * size, 1);
+  const perRow = itemShape.reduce((product, size) => product * size, itemElements);
   if (offsets !== undefined && offsets.length > 0) {
     let count = rowCount;
     let listsPerRow = 1;
@@ -245,10 +254,32 @@ function fromArrays(
     : { kind: 'numbers', rowCount, values, starts, dims };
 }
 
+function anyArrays(values: ColumnValues, rowCount: number, place: Place): ArrayRows {
+  const arrays = 'arrays' in values ? values.arrays : undefined;
+  if (!Array.isArray(arrays) || arrays.length !== rowCount) {
+    throw columnError(place, `${show(arrays)} came, and ${rowCount} arrays are wanted`);
+  }
+  for (const [row, array] of (arrays as readonly NdArray[]).entries()) {
+    let length: number;
+    try {
+      ({
+        data: { length },
+      } = arrayItems(array, 'the array'));
+    } catch (cause) {
+      throw rowError(place, row, cause instanceof Error ? cause.message : String(cause));
+    }
+    if (length === 0) {
+      throw rowError(place, row, 'is empty, and a record of a container has an item');
+    }
+  }
+  return { kind: 'arrays', rowCount, arrays };
+}
+
 /** Rows `from` to `to`, in the same memory. */
 export function sliceRows(rows: CheckedRows, from: number, to: number): CheckedRows {
   if (from === 0 && to === rows.rowCount) return rows;
   const rowCount = to - from;
+  if (rows.kind === 'arrays') return { ...rows, rowCount, arrays: rows.arrays.slice(from, to) };
   if (rows.kind === 'bytes') {
     const first = rows.starts?.[from] ?? from;
     const last = rows.starts?.[to] ?? to;
@@ -281,6 +312,10 @@ function rebased(starts: Uint32Array, from: number, to: number): Uint32Array {
 export function bytesOf(rows: CheckedRows): number {
   if (rows.kind === 'numbers') return rows.values.byteLength;
   let bytes = 0;
+  if (rows.kind === 'arrays') {
+    for (const { data } of rows.arrays) bytes += data.byteLength;
+    return bytes;
+  }
   for (const each of rows.bytes) bytes += each?.byteLength ?? 0;
   return bytes;
 }

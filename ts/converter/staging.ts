@@ -69,11 +69,16 @@ export class Staging {
     }
   }
 
-  /** Moves the result to the target. */
-  async publish(): Promise<void> {
+  /** A folder of that name beside the result, which goes when the rest does. Nothing is there yet. */
+  aside(name: string): string {
+    return path.join(this.#folder, name);
+  }
+
+  /** Moves the result, or only what has this name in it, to the target. */
+  async publish(name?: string): Promise<void> {
     assertFree(this.#target);
     try {
-      fs.renameSync(this.root, this.#target);
+      fs.renameSync(name === undefined ? this.root : path.join(this.root, name), this.#target);
     } catch (cause) {
       const { code } = cause as NodeJS.ErrnoException;
       if (code === 'ENOTEMPTY' || code === 'EEXIST' || code === 'ENOTDIR')

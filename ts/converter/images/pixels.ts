@@ -56,6 +56,11 @@ export function channelCount(mode: Mode): number {
   return channelsOf[mode];
 }
 
+/** A mode by its name; undefined where there is none of it. */
+export function modeOf(name: string | undefined): Mode | undefined {
+  return name !== undefined && Object.hasOwn(channelsOf, name) ? (name as Mode) : undefined;
+}
+
 export function isDeep(mode: Mode): boolean {
   return mode.endsWith('16');
 }

@@ -17,7 +17,7 @@ export const sharpVersion = '0.35.5';
 
 let loading: Promise<Sharp> | undefined;
 
-async function loadSharp(): Promise<Sharp> {
+export async function loadSharp(): Promise<Sharp> {
   const module = loading ?? import('sharp').then((all) => all.default);
   loading = module;
   try {

@@ -1,0 +1,125 @@
+/**
+ * The file that an export makes: complete at its path, or not there.
+ *
+ * It is written under a hidden name beside its path and moved there at the end, so that nobody takes a part of
+ * it for the whole.
+ */
+import { randomBytes } from 'node:crypto';
+import fs from 'node:fs/promises';
+import path from 'node:path';
+import { LoaderxError } from '../errors.js';
+import { isContainerFolder } from '../inspect/info.js';
+
+export class TargetFile {
+  readonly path: string;
+  readonly #part: string;
+  readonly #handle: fs.FileHandle;
+  readonly #force: boolean;
+  #isClosed = false;
+
+  private constructor(target: string, part: string, handle: fs.FileHandle, force: boolean) {
+    this.path = target;
+    this.#part = part;
+    this.#handle = handle;
+    this.#force = force;
+  }
+
+  /**
+   * @param force whether a file that is there already is replaced
+   * @throws LoaderxError EXISTS, IO
+   */
+  static async begin(target: string, force: boolean): Promise<TargetFile> {
+    assertOutside(target);
+    try {
+      if (!force && (await isThere(target))) throw taken(target);
+      const hidden = `.${path.basename(target)}.export-${randomBytes(6).toString('hex')}`;
+      const part = path.join(path.dirname(target), hidden);
+      return new TargetFile(target, part, await fs.open(part, 'wx'), force);
+    } catch (cause) {
+      throw writingFailed(target, cause);
+    }
+  }
+
+  /** The next bytes; they may change when it resolves. */
+  async write(bytes: Uint8Array): Promise<void> {
+    try {
+      let done = 0;
+      while (done < bytes.byteLength) {
+        const { bytesWritten } = await this.#handle.write(bytes, done, bytes.byteLength - done);
+        done += bytesWritten;
+      }
+    } catch (cause) {
+      throw writingFailed(this.path, cause);
+    }
+  }
+
+  /** Moves the file to its path. */
+  async publish(): Promise<void> {
+    try {
+      await this.#close();
+      if (this.#force) await fs.rename(this.#part, this.path);
+      else await moved(this.#part, this.path);
+    } catch (cause) {
+      await this.discard();
+      throw writingFailed(this.path, cause);
+    }
+  }
+
+  /** Leaves nothing. */
+  async discard(): Promise<void> {
+    await this.#close();
+    await fs.rm(this.#part, { force: true });
+  }
+
+  async #close(): Promise<void> {
+    if (this.#isClosed) return;
+    this.#isClosed = true;
+    await this.#handle.close();
+  }
+}
+
+/** Nothing is written into a container: there it would be taken for a part of it. */
+export function assertOutside(target: string): void {
+  const folder = path.dirname(path.resolve(target));
+  if (!isContainerFolder(folder)) return;
+  throw new LoaderxError(
+    'EXISTS',
+    `${target}: ${folder} is a container, and nothing is written into one: name another folder`,
+    { path: target },
+  );
+}
+
+export async function isThere(target: string): Promise<boolean> {
+  return (await fs.lstat(target).catch(() => undefined)) !== undefined;
+}
+
+export function taken(target: string): LoaderxError {
+  return new LoaderxError('EXISTS', `${target}: something is there already`, { path: target });
+}
+
+/** A rename that replaces nothing: a second name, and the first one removed. */
+async function moved(from: string, to: string): Promise<void> {
+  try {
+    await fs.link(from, to);
+  } catch (cause) {
+    const { code } = cause as NodeJS.ErrnoException;
+    if (code === 'EEXIST') throw taken(to);
+    // A file system without second names.
+    if (await isThere(to)) throw taken(to);
+    await fs.rename(from, to);
+    return;
+  }
+  await fs.unlink(from);
+}
+
+/** What the file system said, as an error of this package. Others stay as they are. */
+export function writingFailed(target: string, cause: unknown): unknown {
+  const { code, syscall } = (cause ?? {}) as NodeJS.ErrnoException;
+  if (cause instanceof LoaderxError || code === undefined || syscall === undefined) return cause;
+  return new LoaderxError(
+    'IO',
+    `${target}: writing it failed (${code})`,
+    { path: target, osCode: code },
+    { cause },
+  );
+}

@@ -1,0 +1,117 @@
+/**
+ * Files as importers read them: from the beginning to the end, or anywhere in them, into memory that is used
+ * again.
+ */
+import fs from 'node:fs/promises';
+import { LoaderxError } from '../errors.js';
+
+/** Bytes one after the other. */
+export interface ByteStream {
+  /** Fills the target as far as there are bytes; how many came. Fewer than wanted only at the end. */
+  fill(target: Uint8Array): Promise<number>;
+  close(): Promise<void>;
+}
+
+/** Bytes that can be read anywhere. */
+export interface ByteFile extends ByteStream {
+  /** As `fill`, from `position` on; what `fill` reads next stays as it is. */
+  fillAt(target: Uint8Array, position: number): Promise<number>;
+}
+
+/** Where bytes come from: each opening begins anew. */
+export interface ByteSource {
+  /** What messages call it. */
+  readonly name: string;
+  readonly byteLength: number;
+  open(): Promise<ByteStream>;
+  /** The same bytes in a file; one of its own that goes when it is closed, where there is none yet. */
+  openFile(): Promise<ByteFile>;
+}
+
+/** A failure of the file system, as an error of this package. Others stay as they are. */
+export function readingFailed(name: string, cause: unknown): unknown {
+  const { code, syscall } = (cause ?? {}) as NodeJS.ErrnoException;
+  if (cause instanceof LoaderxError || code === undefined || syscall === undefined) return cause;
+  const reason = code === 'ENOENT' ? 'there is no such file' : `reading it failed (${code})`;
+  return new LoaderxError(
+    code === 'ENOENT' ? 'NOT_FOUND' : 'IO',
+    `${name}: ${reason}`,
+    { path: name, osCode: code },
+    { cause },
+  );
+}
+
+/** @throws LoaderxError NOT_FOUND, IO */
+export async function openBytes(path: string, name: string): Promise<ByteFile> {
+  let handle: fs.FileHandle;
+  try {
+    handle = await fs.open(path, 'r');
+  } catch (cause) {
+    throw readingFailed(name, cause);
+  }
+  let position = 0;
+  const fillAt = async (target: Uint8Array, from: number): Promise<number> => {
+    let done = 0;
+    try {
+      while (done < target.byteLength) {
+        const { bytesRead } = await handle.read(
+          target,
+          done,
+          target.byteLength - done,
+          from + done,
+        );
+        if (bytesRead === 0) break;
+        done += bytesRead;
+      }
+    } catch (cause) {
+      throw readingFailed(name, cause);
+    }
+    return done;
+  };
+  return {
+    fillAt,
+    async fill(target) {
+      const done = await fillAt(target, position);
+      position += done;
+      return done;
+    },
+    close: () => handle.close(),
+  };
+}
+
+/**
+ * A file of the file system.
+ *
+ * @throws LoaderxError NOT_FOUND, IO; UNSUPPORTED for what is no plain file
+ */
+export async function fileSource(path: string): Promise<ByteSource> {
+  const name = path;
+  try {
+    const stat = await fs.stat(path);
+    if (!stat.isFile()) {
+      throw new LoaderxError('UNSUPPORTED', `${name}: it is no plain file`, { path: name });
+    }
+    const open = (): Promise<ByteFile> => openBytes(path, name);
+    return { name, byteLength: stat.size, open, openFile: open };
+  } catch (cause) {
+    throw readingFailed(name, cause);
+  }
+}
+
+/** Blocks of memory that go round: touching new memory costs more than reading into it. */
+export class Blocks {
+  readonly #bytes: number;
+  readonly #free: ArrayBuffer[] = [];
+
+  constructor(bytes: number) {
+    this.#bytes = bytes;
+  }
+
+  take(): ArrayBuffer {
+    return this.#free.pop() ?? new ArrayBuffer(this.#bytes);
+  }
+
+  give(block: ArrayBuffer): void {
+    this.#free.push(block);
+  }
+}

@@ -1,0 +1,77 @@
+/** CSV files, by csv-parse: quotes, line ends and byte order marks as RFC 4180 and spreadsheets have them. */
+import fs from 'node:fs';
+import { parse } from 'csv-parse';
+import { LoaderxError, show } from '../errors.js';
+import { readingFailed } from './bytes.js';
+import { type Cell, numberOf } from './cells.js';
+import type { TableFile, TableRow } from './table.js';
+
+const truths: ReadonlyMap<string, boolean> = new Map([
+  ['true', true],
+  ['false', false],
+]);
+
+/** What csv-parse says beside a record. */
+interface Told {
+  readonly record: readonly string[];
+  readonly info: { readonly lines: number };
+}
+
+/** @param delimiter what stands between cells */
+export function csvFile(path: string, delimiter: string): TableFile {
+  return { name: path, rows: (signal) => rows(path, delimiter, signal) };
+}
+
+async function* rows(
+  path: string,
+  delimiter: string,
+  signal: AbortSignal | undefined,
+): AsyncGenerator<TableRow, void, undefined> {
+  const file = fs.createReadStream(path, { highWaterMark: 256 * 1024 });
+  const parser = parse({ bom: true, delimiter, info: true, skip_empty_lines: true });
+  file.on('error', (error) => parser.destroy(error));
+  let names: readonly string[] | undefined;
+  try {
+    for await (const told of file.pipe(parser) as AsyncIterable<Told>) {
+      signal?.throwIfAborted();
+      const { record, info } = told;
+      if (names === undefined) {
+        names = headerOf(path, record);
+        continue;
+      }
+      const cells = new Map<string, Cell>();
+      for (const [index, name] of names.entries()) cells.set(name, cellOf(record[index] ?? ''));
+      yield { line: info.lines, cells };
+    }
+  } catch (cause) {
+    const { code, message } = cause as NodeJS.ErrnoException;
+    if (!code?.startsWith('CSV_')) throw readingFailed(path, cause);
+    throw new LoaderxError('MALFORMED', `${path}: ${message}`, { path }, { cause });
+  } finally {
+    file.destroy();
+    parser.destroy();
+  }
+}
+
+function headerOf(path: string, record: readonly string[]): readonly string[] {
+  const names = record.map((name) => name.trim());
+  if (names.every((name) => numberOf(name) !== undefined)) {
+    throw new LoaderxError(
+      'SOURCE',
+      `${path}: its first line has nothing but numbers, and the names of columns are wanted there`,
+      { path },
+    );
+  }
+  const twice = names.find((name, index) => names.indexOf(name) !== index);
+  if (twice === undefined) return names;
+  throw new LoaderxError('SOURCE', `${path}: column ${show(twice)} is there twice`, {
+    path,
+    field: twice,
+  });
+}
+
+function cellOf(text: string): Cell {
+  const trimmed = text.trim();
+  if (trimmed === '') return null;
+  return numberOf(trimmed) ?? truths.get(trimmed.toLowerCase()) ?? text;
+}

@@ -1,0 +1,333 @@
+/**
+ * From files to containers: each kind of file becomes a dataset, and datasets go the way of every conversion.
+ *
+ * ```text
+ * file ── its importer ──▶ Dataset ── converter/convert.ts ──▶ hidden sibling ── one rename ──▶ target
+ * ```
+ *
+ * So names, bounds of memory, dictionaries, progress, publishing and errors are the converter's.
+ */
+import fs from 'node:fs';
+import path from 'node:path';
+import { type ConvertOptions, conversionOfAll, type Manner, survey } from '../converter/convert.js';
+import type { Dataset } from '../converter/dataset.js';
+import type { StringRule } from '../converter/layout.js';
+import type { NameRule } from '../converter/names.js';
+import { parquetSplits } from '../converter/parquet.js';
+import type { SurveyedColumn } from '../converter/survey.js';
+import { ArgumentTypeError, LoaderxError, show } from '../errors.js';
+import { info } from '../inspect/info.js';
+import { signalOf } from '../signal.js';
+import type { Codec, CodecOptions } from '../store/capability.js';
+import { knownFields } from '../store/fields.js';
+import { fileSource } from './bytes.js';
+import { csvFile } from './csv.js';
+import { jsonLinesFile } from './jsonl.js';
+import { npyDataset } from './npy.js';
+import { raggedNpyDataset } from './npy-ragged.js';
+import { type PictureOptions, pictureDataset } from './pictures.js';
+import { type TableDTypes, type TableFile, tableDataset } from './table.js';
+import { hasText, textDataset, tokenized } from './text.js';
+import { loadTokenizer, type Tokenizer } from './tokenizer.js';
+import { zipMembers } from './zip.js';
+
+/** What kind of file a source is. */
+export type ImportFormat = 'npy' | 'npz' | 'csv' | 'tsv' | 'jsonl' | 'parquet' | 'images' | 'text';
+
+/** How far an import has come. */
+export interface ImportProgress {
+  readonly recordsDone: number;
+  /** As far as it is known; never less than `recordsDone`. */
+  readonly recordsTotal: number;
+  readonly bytesDone: number;
+}
+
+/** How files are read, whatever becomes of them. */
+export interface ReadOptions extends PictureOptions {
+  /** What kind of file the sources are; by the ends of their names, unless given. */
+  readonly format?: ImportFormat | undefined;
+  /** The columns that are wanted, in this order; all, unless given. */
+  readonly columns?: readonly string[] | undefined;
+  /** Dtypes of columns of text files; `*` is for all others. Each must keep every value. */
+  readonly dtypes?: TableDTypes | undefined;
+  /** `'utf8'`: text becomes ragged records of uint8, its bytes. It is refused unless given. */
+  readonly strings?: StringRule | undefined;
+  /**
+   * What makes tokens of text, in all columns that have any: ragged records of int32. `PACKAGE`, or
+   * `PACKAGE:EXPORT`, of the user's own, found from the working folder; or an object with `encode`.
+   */
+  readonly tokenizer?: string | Tokenizer | undefined;
+  /** As for `convert`. */
+  readonly names?: NameRule | undefined;
+  readonly onProgress?: ((progress: ImportProgress) => void) | undefined;
+  /** Ends the work: it rejects with ABORTED, and nothing stays behind. */
+  readonly signal?: AbortSignal | undefined;
+}
+
+/** How files become containers. */
+export interface ImportOptions extends ReadOptions {
+  readonly codec: Codec;
+  /** For `codec: 'zstd_dict'`; for each column one is trained on its first records, unless given. */
+  readonly dictBytes?: Uint8Array | undefined;
+  /** Data files of each container, 1 .. 255; 4 unless given. */
+  readonly dataShards?: number | undefined;
+  /** Also give each container an integrity file. */
+  readonly integrity?: boolean | undefined;
+}
+
+/** Files by the names of their columns; or paths, each of which names its own. */
+export type ImportSources = string | readonly string[] | Readonly<Record<string, string>>;
+
+/** What an import made, or would make. */
+export interface ImportResult {
+  readonly path: string;
+  readonly containers: readonly ImportedContainer[];
+  /** Whether the only container is at `path` itself, and not below it. */
+  readonly isSingle: boolean;
+}
+
+/** One container of an import. */
+export interface ImportedContainer extends SurveyedColumn {
+  /** Bytes of all its files, where it is made. */
+  readonly diskBytes?: number;
+}
+
+const readFields = [
+  ...['format', 'columns', 'dtypes', 'strings', 'names', 'onProgress', 'signal'],
+  ...['size', 'layout', 'mode', 'tokenizer'],
+];
+const importFields = [...readFields, 'codec', 'dictBytes', 'dataShards', 'integrity'];
+
+/** One source, opened. */
+interface Opened {
+  readonly datasets: readonly Dataset[];
+  /** Whether it has one column by its nature: without a name, it becomes the target itself. */
+  readonly isOne: boolean;
+}
+
+interface Format {
+  /** Ends of names, in lower case. */
+  readonly ends: readonly string[];
+  readonly open: (file: string, column: string, options: ReadOptions) => Promise<Opened>;
+}
+
+const formats: Readonly<Record<ImportFormat, Format>> = {
+  npy: {
+    ends: ['.npy'],
+    open: async (file, column) => ({
+      datasets: [await npyDataset(await fileSource(file), column)],
+      isOne: true,
+    }),
+  },
+  npz: {
+    ends: ['.npz'],
+    open: async (file) => {
+      const members = await zipMembers(file);
+      const datasets: Dataset[] = [];
+      for (const [name, source] of members) {
+        const column = name.replace(/\.npy$/, '');
+        const dims = members.get(`${column}.dims.npy`);
+        if (dims !== undefined) datasets.push(await raggedNpyDataset(source, dims, column));
+        else if (!isDims(name, members)) datasets.push(await npyDataset(source, column));
+      }
+      if (datasets.length === 0) {
+        throw new LoaderxError('SOURCE', `${file}: there is no array in it`, { path: file });
+      }
+      return { datasets, isOne: false };
+    },
+  },
+  csv: { ends: ['.csv'], open: (file, _, options) => table(csvFile(file, ','), options) },
+  tsv: { ends: ['.tsv', '.tab'], open: (file, _, options) => table(csvFile(file, '\t'), options) },
+  jsonl: {
+    ends: ['.jsonl', '.ndjson'],
+    open: (file, _, options) => table(jsonLinesFile(file), options),
+  },
+  parquet: {
+    ends: ['.parquet'],
+    open: async (file, _, { signal }) => {
+      await fileSource(file);
+      const files = new Map([['all', [{ path: path.resolve(file), name: file }]]]);
+      const { splits } = await parquetSplits(files, { signal });
+      return { datasets: [...splits.values()], isOne: false };
+    },
+  },
+  text: {
+    ends: ['.txt'],
+    open: async (file, column) => {
+      await fileSource(file);
+      return { datasets: [textDataset(file, column)], isOne: true };
+    },
+  },
+  images: {
+    ends: [],
+    open: async (file, _, options) => ({
+      datasets: [await pictureDataset(file, options)],
+      isOne: false,
+    }),
+  },
+};
+
+/** A folder needs no end: no other kind is one. */
+const folderFormat = 'images';
+
+async function table(file: TableFile, options: ReadOptions): Promise<Opened> {
+  await fileSource(file.name);
+  return { datasets: [await tableDataset(file, options)], isOne: false };
+}
+
+/** Whether an array says the sizes of another one's records. */
+function isDims(name: string, members: ReadonlyMap<string, unknown>): boolean {
+  return name.endsWith('.dims.npy') && members.has(name.replace(/\.dims\.npy$/, '.npy'));
+}
+
+/** All kinds of files, for help and messages. */
+export const importFormats = Object.keys(formats) as readonly ImportFormat[];
+
+/**
+ * Makes containers of files. One file that is one array becomes the container `target`; all else containers
+ * below it, one for each column, all with as many records. They appear together when all are complete, or not
+ * at all. Values are as they were, in this machine's byte order and in C order, or an error says which file,
+ * column and row cannot be kept.
+ *
+ * @param sources paths, or paths by name: `{ image: 'a.npy', label: 'b.npy' }` makes `target/image` and
+ *   `target/label`
+ * @throws TypeError, RangeError for arguments that cannot be; LoaderxError MALFORMED for damaged files,
+ *   UNSUPPORTED for kinds and dtypes that are not read, SOURCE for values that no record can be and for counts
+ *   that differ, EXISTS where anything is at the target, DICTIONARY where none can be trained, NOT_FOUND, IO,
+ *   TOO_LARGE, ABORTED; nothing stays behind
+ */
+export async function importFiles(
+  sources: ImportSources,
+  target: string,
+  options: ImportOptions,
+): Promise<ImportResult> {
+  const fields = knownFields(options, importFields);
+  if (fields.codec === undefined) {
+    throw new ArgumentTypeError('codec', "codec must be 'raw', 'zstd' or 'zstd_dict': none came");
+  }
+  const { datasets, isSingle } = await openAll(sources, options);
+  const manner: Manner = {
+    isSingle,
+    trainsDict: true,
+    flushBytes,
+    classesFile: 'classes.json',
+  };
+  const { columns } = await conversionOfAll(datasets, target, convertOptions(options), manner);
+  const containers: ImportedContainer[] = [];
+  for (const { column } of columns) {
+    containers.push(await factsOf(isSingle ? target : path.join(target, column), column));
+  }
+  return { path: target, containers, isSingle };
+}
+
+/**
+ * What {@link importFiles} would make, without writing anything. Of arrays only headers are read; of files that
+ * do not declare their sizes, everything, with the same errors.
+ */
+export async function surveyFiles(
+  sources: ImportSources,
+  target: string,
+  options: ReadOptions = {},
+): Promise<ImportResult> {
+  knownFields(options, readFields);
+  const { datasets, isSingle } = await openAll(sources, options);
+  const containers = await survey(datasets, convertOptions({ ...options, codec: 'raw' }));
+  return { path: target, containers, isSingle };
+}
+
+/** Rows wait in memory until they have so many bytes, while as many are written. */
+const flushBytes = 8 * 2 ** 20;
+
+function convertOptions(options: ImportOptions): ConvertOptions {
+  const { codec, dictBytes, dataShards, integrity, columns, strings, names, onProgress, signal } =
+    options;
+  // `create` judges these.
+  const form = { codec, ...(dictBytes === undefined ? {} : { dictBytes }) } as CodecOptions;
+  return { ...form, dataShards, integrity, columns, strings, names, onProgress, signal };
+}
+
+interface AllOpened {
+  readonly datasets: readonly Dataset[];
+  readonly isSingle: boolean;
+}
+
+async function openAll(sources: ImportSources, options: ReadOptions): Promise<AllOpened> {
+  const signal = signalOf(options.signal);
+  const named = namedSources(sources);
+  const datasets: Dataset[] = [];
+  let isSingle = false;
+  for (const [name, file] of named) {
+    if (signal?.aborted === true) break;
+    const format = formatOf(file, options.format);
+    const own = path.basename(file).replace(/\.[^.]*$/, '');
+    const opened = await format.open(file, name ?? own, options);
+    if (name !== undefined && !opened.isOne) {
+      const columns = opened.datasets.flatMap(({ features }) => [...features.keys()]);
+      throw new ArgumentTypeError(
+        'sources',
+        `${file} has columns of its own (${columns.slice(0, 5).join(', ')}): give it without the name ${name}`,
+      );
+    }
+    isSingle = opened.isOne && name === undefined && named.length === 1;
+    datasets.push(...opened.datasets);
+  }
+  if (options.tokenizer === undefined) return { datasets, isSingle };
+  const { tokenizer } = options;
+  if (!datasets.some(hasText)) {
+    throw new ArgumentTypeError('tokenizer', 'a tokenizer is for text, and no column is text');
+  }
+  const own = typeof tokenizer === 'string' ? await loadTokenizer(tokenizer) : tokenizer;
+  if (typeof own?.encode !== 'function') {
+    throw new ArgumentTypeError('tokenizer', `tokenizer must have encode, got ${show(own)}`);
+  }
+  return { datasets: datasets.map((each) => tokenized(each, own)), isSingle };
+}
+
+function namedSources(sources: ImportSources): (readonly [string | undefined, string])[] {
+  const list: (readonly [string | undefined, unknown])[] =
+    typeof sources === 'string'
+      ? [[undefined, sources]]
+      : Array.isArray(sources)
+        ? sources.map((file: unknown) => [undefined, file] as const)
+        : typeof sources === 'object' && sources !== null
+          ? Object.entries(sources)
+          : [];
+  if (list.length === 0 || !list.every(([, file]) => typeof file === 'string' && file !== '')) {
+    throw new ArgumentTypeError(
+      'sources',
+      `sources must be a path, a list of paths, or paths by name, got ${show(sources)}`,
+    );
+  }
+  return list as (readonly [string | undefined, string])[];
+}
+
+function formatOf(file: string, wanted: ImportFormat | undefined): Format {
+  const name: unknown = wanted;
+  if (name !== undefined) {
+    if (typeof name === 'string' && Object.hasOwn(formats, name)) {
+      return formats[name as ImportFormat];
+    }
+    throw new ArgumentTypeError(
+      'format',
+      `format must be one of ${importFormats.join(', ')}, got ${show(name)}`,
+    );
+  }
+  if (fs.statSync(file, { throwIfNoEntry: false })?.isDirectory() === true) {
+    return formats[folderFormat];
+  }
+  const lower = file.toLowerCase();
+  for (const format of Object.values(formats)) {
+    if (format.ends.some((end) => lower.endsWith(end))) return format;
+  }
+  throw new ArgumentTypeError(
+    'sources',
+    `${file}: its name does not tell what kind of file it is; format says it: ${importFormats.join(', ')}`,
+  );
+}
+
+async function factsOf(container: string, column: string): Promise<ImportedContainer> {
+  const facts = await info(container);
+  const { kind, dtype, records, logicalBytes: itemBytes, diskBytes } = facts;
+  const shape = facts.itemShape ?? facts.ndim ?? [];
+  return { column, kind, dtype, shape, records, itemBytes, diskBytes };
+}

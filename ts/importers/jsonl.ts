@@ -1,0 +1,81 @@
+/**
+ * JSON lines: an object a line. `JSON.parse` makes doubles of all numbers; lines in which that could lose
+ * something are parsed by lossless-json, which gives a number's text.
+ */
+import fs from 'node:fs';
+import { createInterface } from 'node:readline';
+import { parse } from 'lossless-json';
+import { LoaderxError } from '../errors.js';
+import { readingFailed } from './bytes.js';
+import { type Cell, Decimal, numberOf } from './cells.js';
+import type { TableFile, TableRow } from './table.js';
+
+/** A point or an exponent, minus zero, or more digits than a double is sure to keep. */
+const needsTexts = /\d[.eE]|-0|\d{16}/;
+
+export function jsonLinesFile(path: string): TableFile {
+  return { name: path, rows: (signal) => rows(path, signal) };
+}
+
+async function* rows(
+  path: string,
+  signal: AbortSignal | undefined,
+): AsyncGenerator<TableRow, void, undefined> {
+  const file = fs.createReadStream(path, { highWaterMark: 256 * 1024, encoding: 'utf8' });
+  const opened = new Promise<void>((resolve, reject) => {
+    file.once('open', () => resolve());
+    file.once('error', reject);
+  });
+  let line = 0;
+  try {
+    await opened;
+    for await (const text of createInterface({
+      input: file,
+      crlfDelay: Number.POSITIVE_INFINITY,
+    })) {
+      signal?.throwIfAborted();
+      line += 1;
+      if (text.trim() === '') continue;
+      yield { line, cells: cellsOf(path, line, line === 1 ? text.replace(/^\ufeff/, '') : text) };
+    }
+  } catch (cause) {
+    throw readingFailed(path, cause);
+  } finally {
+    file.destroy();
+  }
+}
+
+function cellsOf(path: string, line: number, text: string): ReadonlyMap<string, Cell> {
+  let value: unknown;
+  try {
+    value = needsTexts.test(text)
+      ? parse(text, undefined, (number) => numberOf(number))
+      : JSON.parse(text);
+  } catch (cause) {
+    const { message } = cause as Error;
+    throw new LoaderxError(
+      'MALFORMED',
+      `${path}, line ${line}: it is no JSON: ${message}`,
+      { path },
+      { cause },
+    );
+  }
+  if (typeof value !== 'object' || value === null || Array.isArray(value)) {
+    throw new LoaderxError('MALFORMED', `${path}, line ${line}: it is no object`, { path });
+  }
+  return new Map(Object.entries(value).map(([name, each]) => [name, cellOf(each)]));
+}
+
+function cellOf(value: unknown): Cell {
+  switch (typeof value) {
+    case 'number':
+    case 'bigint':
+    case 'boolean':
+    case 'string':
+      return value;
+    default:
+  }
+  if (value === null) return null;
+  if (Array.isArray(value)) return value.map(cellOf);
+  return value instanceof Decimal ? value : { unsupported: 'an object' };
+}
