@@ -4,12 +4,14 @@
 //!
 //!     zig build              build/Release/loaderx.node for this machine
 //!     zig build test         every Zig test, in Debug and in ReleaseFast
-//!     zig build test-exe     the same tests as programs in zig-out/bin, for a debugger or valgrind
+//!     zig build test-exe     the same tests as programs in zig-out/bin, for a debugger or valgrind;
+//!                            -Dtests=debug is one of the two alone, here and above
 //!     zig build prebuilds    prebuilds/<platform>-<arch>/ for every row of `targets`
 //!     zig build targets      those rows as build/targets.json, for scripts/
 //!     zig build bench-limits zig-out/bin/bench-limits, what the machine can do at most: `npm run bench`
 //!     zig build allocations  zig-out/lib/liballocations.so, which watches memory: `npm run mutate`
 //!     zig build faults       zig-out/lib/libfaults.so, which makes calls to the system fail: `npm run faults`
+//!     zig build visited      zig-out/bin/visited, which sees what a program runs: `npm run coverage`
 //!     zig build core         zig-out/lib/libzrecord.a, the core alone, checks on: `npm run sanitize`
 //!     zig build teardown     zig-out/bin/teardown, a C program over the core: `npm run sanitize`
 //!     zig build fuzz-core    zig-out/lib/libloaderx-fuzz.a, what fuzzers call: `npm run fuzz`
@@ -127,6 +129,8 @@ const Sanitizers = struct {
     thread: bool = false,
     undefined_c: bool = false,
     valgrind: bool = false,
+    /// zstd asks zig-src/testing/refusing.zig for memory, and not libc.
+    memory: bool = false,
 };
 
 pub fn build(b: *std.Build) void {
@@ -134,6 +138,7 @@ pub fn build(b: *std.Build) void {
     const target = hostTarget(b);
     const optimize = b.option(std.builtin.Optimize, "optimize", "Of the addon for this machine; default: fast") orelse .fast;
     const filters = b.option([]const []const u8, "test-filter", "Only tests whose name contains this") orelse &.{};
+    const test_mode = b.option(std.builtin.Optimize, "tests", "Tests in this mode alone; default: debug and fast");
     const sanitizers: Sanitizers = .{
         .thread = b.option(bool, "tsan", "Tests with ThreadSanitizer in the core and in zstd") orelse false,
         .undefined_c = b.option(bool, "ubsan", "Tests with UndefinedBehaviorSanitizer in zstd (Debug only)") orelse false,
@@ -160,7 +165,7 @@ pub fn build(b: *std.Build) void {
     table.addBytesToSource(b.fmt("{f}\n", .{std.json.fmt(targets, .{ .whitespace = .indent_2 })}), "build/targets.json");
     b.step("targets", "build/targets.json, the table of supported platforms").dependOn(&table.step);
 
-    addTests(b, sources, target, filters, sanitizers);
+    addTests(b, sources, target, filters, test_mode, sanitizers);
 
     addNativeTools(b, sources, target, sanitizers);
 
@@ -178,15 +183,19 @@ fn addTests(
     sources: Sources,
     target: std.Build.ResolvedTarget,
     filters: []const []const u8,
+    mode: ?std.builtin.Optimize,
     sanitizers: Sanitizers,
 ) void {
     const run_all = b.step("test", "Every Zig test, in Debug and in ReleaseFast");
     const install_all = b.step("test-exe", "The test programs, in zig-out/bin");
 
-    const zstd = zstdLibrary(b, sources, target, sanitizers);
+    var watched = sanitizers;
+    watched.memory = true;
+    const zstd = zstdLibrary(b, sources, target, watched);
     for ([_]std.builtin.Optimize{ .debug, .fast }) |optimize| {
         // Only a Debug build carries the run-time part of UndefinedBehaviorSanitizer.
         if (sanitizers.undefined_c and optimize != .debug) continue;
+        if (mode != null and mode != optimize) continue;
 
         const module = b.createModule(.{
             .root_source_file = b.path("zig-src/tests.zig"),
@@ -237,6 +246,11 @@ fn addNativeTools(b: *std.Build, sources: Sources, target: std.Build.ResolvedTar
     });
     faults.root_module.addCSourceFile(.{ .file = b.path("test/native/faults.c"), .flags = &.{ "-std=c11", "-Wall", "-Wextra" } });
     b.step("faults", "A library that makes system calls and allocations fail").dependOn(&b.addInstallArtifact(faults, .{}).step);
+
+    const visited = b.createModule(.{ .target = target, .optimize = .fast, .link_libc = true, .sanitize_c = .off });
+    visited.addCSourceFile(.{ .file = b.path("test/native/visited.c"), .flags = &.{ "-std=c11", "-Wall", "-Wextra" } });
+    const visitor = b.addExecutable(.{ .name = "visited", .root_module = visited });
+    b.step("visited", "What sees which places a program comes by").dependOn(&b.addInstallArtifact(visitor, .{}).step);
 
     const core = checkedLibrary(b, "zrecord", b.path("zig-src/root.zig"), target, sanitizers);
     b.step("core", "The core alone, with its checks").dependOn(&b.addInstallArtifact(core, .{}).step);
@@ -378,6 +392,9 @@ fn zstdLibrary(
         .sanitize_thread = if (sanitizers.thread) true else null,
     });
     module.addCSourceFiles(.{ .root = sources.zstd, .files = &zstd_files, .flags = &zstd_flags });
+    if (sanitizers.memory) for ([_][]const u8{ "malloc", "calloc", "free" }) |name| {
+        module.addCMacro(name, b.fmt("zr_test_{s}", .{name}));
+    };
     // The assembly is for the System V calling convention; elsewhere the C loops do the same.
     if (target.result.cpu.arch == .x86_64 and target.result.os.tag != .windows) {
         module.addAssemblyFile(sources.zstd.path(b, "decompress/huf_decompress_amd64.S"));

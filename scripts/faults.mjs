@@ -7,9 +7,10 @@
 //     errors   each call of a build and of reading fails, once and from then on, in 8 ways
 //     memory   each allocation of the addon is refused, once and from then on
 //
-//     npm run faults -- [--only kills|moments|errors|memory]... [--count N] [--minutes N] [--seed S]
+//     npm run faults -- [--only kills|moments|errors|memory]... [--of dense|ragged]
+//                       [--count N] [--minutes N] [--seed S]
 //
-// --minutes ends the random moments early. Linux with glibc (test/native/faults.c). Each configuration
+// --of takes the builds whose names begin so (dense-raw, ragged). --minutes ends the random moments early. Linux with glibc (test/native/faults.c). Each configuration
 // and part counts; the last line is `N passed, N failed`.
 import { randomBytes } from 'node:crypto';
 import fs from 'node:fs';
@@ -24,7 +25,7 @@ import { ensureZig } from './toolchain.mjs';
 /** @typedef {import('../test/faults/runs.mjs').Report} Report */
 
 const usage =
-  'npm run faults -- [--only kills|moments|errors|memory]... [--count N] [--minutes N] [--seed S]';
+  'npm run faults -- [--only kills|moments|errors|memory]... [--of dense|ragged] [--count N] [--minutes N] [--seed S]';
 
 /** test/native/faults.c, built. Null: not on this system. @returns {Promise<string | null>} */
 export async function faultsLibrary() {
@@ -41,12 +42,13 @@ const partNames = ['kills', 'moments', 'errors', 'memory'];
 /** @param {string[]} args */
 function parse(args) {
   const only = new Set();
-  const options = { count: 1000, minutes: Number.POSITIVE_INFINITY };
+  const options = { of: '', count: 1000, minutes: Number.POSITIVE_INFINITY };
   let seed = randomBytes(4).toString('hex');
   for (let index = 0; index < args.length; index += 2) {
     const [name, value = ''] = [args[index], args[index + 1]];
     if (name === '--only' && partNames.includes(value)) only.add(value);
     else if (name === '--seed' && value !== '') seed = value;
+    else if (name === '--of' && /^(?:dense|ragged)/.test(value)) options.of = value;
     else if (name === '--count' && /^\d{1,7}$/.test(value)) options.count = Number(value);
     else if (name === '--minutes' && /^\d{1,5}$/.test(value)) options.minutes = Number(value);
     else throw new Failure(`npm run faults does not know ${name} ${value}`, usage);
@@ -74,12 +76,14 @@ async function told(what, run) {
 
 /** @param {string[]} args */
 async function faults(args) {
-  const { count, minutes, seed, wants } = parse(args);
+  const { of, count, minutes, seed, wants } = parse(args);
   await build(await bootstrap());
   const library = await faultsLibrary();
   if (library === null) throw new Failure('this wants Linux with glibc, on x64 or arm64');
   const runs = await import('../test/faults/runs.mjs');
-  const { builds } = await import('../test/faults/life.mjs');
+  const { builds: all } = await import('../test/faults/life.mjs');
+  const builds = all.filter(({ name }) => name.startsWith(of));
+  if (builds.length === 0) throw new Failure(`no build is named ${of}…`, usage);
   const folder = fs.mkdtempSync(path.join(os.tmpdir(), 'loaderx-faults-'));
   const fresh = () => fs.mkdtempSync(path.join(folder, 'run-'));
   const results = [];

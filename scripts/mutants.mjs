@@ -1,18 +1,20 @@
 // @ts-check
-// Whether the tests bite: one operator of the code that validates and plans is changed, and the tests
-// that are for that file must fail.
+// Whether the tests bite: one operator of the code that validates and plans is changed, and a test must
+// fail.
 //
 //     npm run mutants -- [--only ts|zig] [--count N] [--seed S]
 //
-// ts: the rooms that judge what users give, each with its test files, bundled with the change in it. zig:
-// the container's bytes and the plans of appends and gathers, with the tests in those files. --count
-// mutants of each are picked by the seed. Survivors are listed: some mean the same as before
-// (docs/testing.md says which). The last line is `N passed, N failed`; a survivor has failed.
+// Each file has tests that are for it, and costlier ones that are run where those pass. Tests of ts/ are
+// bundled with the change in them; Zig's are compiled with it. --count of all mutants are picked by the
+// seed, 200 unless given. What lives is listed; what means the same as before is in `equals` below, with the
+// reason, and is not counted, but must live: a row that no longer fits the code, or that a test catches,
+// fails. The last line is `N passed, N failed`; a survivor has failed.
 import { spawnSync } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
 import fs from 'node:fs';
 import os from 'node:os';
 import path from 'node:path';
+import { pathToFileURL } from 'node:url';
 import { bootstrap, build } from './build.mjs';
 import { Failure, inRoot } from './script.mjs';
 import { countingEntry, single, sum } from './tally.mjs';
@@ -21,15 +23,69 @@ const usage = 'npm run mutants -- [--only ts|zig] [--count N] [--seed S]';
 
 /** @typedef {{file: string, at: number, from: string, to: string}} Mutant */
 
-/** What validates, and the tests that are for it. */
-const rooms = /** @type {const} */ ({
-  'ts/dtype.ts': ['test/dtype.test.ts', 'test/ndarray.test.ts'],
-  'ts/ndarray.ts': ['test/ndarray.test.ts'],
-  'ts/schema-walk.ts': ['test/schema.test.ts'],
-  'ts/schema.ts': ['test/schema.test.ts'],
-  'ts/store/ids.ts': ['test/ids.test.ts'],
-});
-const zigFiles = ['zig-src/store/plan.zig', 'zig-src/store/format.zig'];
+/** What validates in ts/: the tests that are for it, then costlier ones. @type {Readonly<Record<string, readonly string[]>>} */
+const rooms = {
+  'ts/dtype.ts': ['dtype', 'ndarray', 'golden', 'behaviour'],
+  'ts/ndarray.ts': ['ndarray', 'golden', 'behaviour'],
+  'ts/schema-walk.ts': ['schema', 'hostile-schemas', 'malformed'],
+  'ts/schema.ts': ['schema', 'golden', 'behaviour', 'hostile-schemas'],
+  'ts/store/ids.ts': ['ids', 'behaviour', 'known-faults'],
+  'ts/store/options.ts': ['options', 'behaviour', 'capability'],
+  'ts/loader/options.ts': ['options', 'loader'],
+  'ts/converter/names.ts': ['hub-rules', 'converter'],
+  'ts/converter/layout.ts': ['options', 'converter', 'image-columns'],
+};
+
+/** In Zig: whether its own tests are all that it needs to be run alone. */
+const zigFiles = new Map([
+  ['zig-src/store/plan.zig', { hasTests: true }],
+  ['zig-src/store/format.zig', { hasTests: true }],
+  ['zig-src/store/gather.zig', { hasTests: false }],
+]);
+
+/** Of the suite, what writes and reads records, in Debug. */
+const zigSuite = [
+  ...['round-trip', 'agree with the source', 'rewind forgets', 'do not depend on the lanes'],
+  ...['a file cut under', 'every changed byte', 'words of ragged records', 'the layout', 'replay'],
+];
+
+/**
+ * What means the same as before, by the line as it stands there. `from` is what is changed in it.
+ *
+ * @type {readonly {file: string, line: string, from: string, why: string}[]}
+ */
+const equals = [
+  {
+    file: 'ts/store/ids.ts',
+    line: "if (typeof id === 'number' && Number.isInteger(id) && id >= 0 && id < recordCount) continue;",
+    from: '>=',
+    why: 'an id of 0 takes the slow way, which says the same of it',
+  },
+  {
+    file: 'ts/store/ids.ts',
+    line: 'for (let index = 0; index < count; index += 1) {',
+    from: '<',
+    why: 'a typed array takes no item past its end',
+  },
+  {
+    file: 'ts/store/ids.ts',
+    line: 'const goesUp = stride > 0;',
+    from: '>',
+    why: 'a step of 0 is refused on the line before',
+  },
+  {
+    file: 'ts/schema.ts',
+    line: "if (typeof value !== 'number' || !Number.isInteger(value)) return undefined;",
+    from: '||',
+    why: 'numbers with a fraction are refused before, by the walk and by the pattern',
+  },
+  {
+    file: 'ts/loader/options.ts',
+    line: "if (typeof value !== 'object' || value === null) return false;",
+    from: '||',
+    why: 'null is refused before, and what is no object has no href',
+  },
+];
 
 /** @type {readonly (readonly [RegExp, string])[]} */
 const tsChanges = [
@@ -89,14 +145,16 @@ function blanked(text) {
     .replace(/\bassert\([^;]*;/g, blank);
 }
 
-/** Whether a program ends well; one that a change keeps from ending does not. @param {string} command @param {readonly string[]} args */
-function endsWell(command, args) {
+/** Whether a program ends well; one that a change keeps from ending does not. @param {string} command @param {readonly string[]} args @param {string} [cwd] */
+function endsWell(command, args, cwd = inRoot()) {
+  // Tests have their own limit of 30 s otherwise, and go on after a failure.
+  const env = { ...process.env, TAP_TIMEOUT: '300', TAP_BAIL: '1' };
   const options = /** @type {const} */ ({
     stdio: 'ignore',
     timeout: 300_000,
     killSignal: 'SIGKILL',
   });
-  return spawnSync(command, args, options).status === 0;
+  return spawnSync(command, args, { ...options, env, cwd }).status === 0;
 }
 
 /** @param {Mutant} mutant */
@@ -105,36 +163,61 @@ function changed({ file, at, from, to }) {
   return text.slice(0, at) + to + text.slice(at + from.length);
 }
 
-/** @param {Mutant} mutant */
-function named({ file, at, from, to }) {
-  const before = fs.readFileSync(inRoot(file), 'utf8').slice(0, at);
-  const text = fs.readFileSync(inRoot(file), 'utf8').split('\n');
-  const line = before.split('\n').length;
-  return `${file}:${line}${from}→${to} in: ${text[line - 1]?.trim()}`;
+/** The line that a mutant changes, and its number. @param {Mutant} mutant */
+function lineOf({ file, at }) {
+  const text = fs.readFileSync(inRoot(file), 'utf8');
+  const number = text.slice(0, at).split('\n').length;
+  return { number, text: (text.split('\n')[number - 1] ?? '').trim() };
 }
 
-/** Whether the tests pass with `mutant` in place of its file; null is none. @typedef {(mutant: Mutant | null, file: string) => Promise<boolean>} Judge */
+/** @param {Mutant} mutant */
+function named(mutant) {
+  const { number, text } = lineOf(mutant);
+  return `${mutant.file}:${number} ${mutant.from.trim()} → ${mutant.to.trim()} in: ${text}`;
+}
+
+/** Why a mutant means the same; undefined where it does not. @param {Mutant} mutant */
+function equalRow(mutant) {
+  const { text } = lineOf(mutant);
+  return equals.find(
+    ({ file, line, from }) => file === mutant.file && line === text && from === mutant.from.trim(),
+  );
+}
+
+/**
+ * Whether the tests of `file` pass with `mutant` in place of it; null is none.
+ *
+ * @typedef {(mutant: Mutant | null, file: string) => Promise<boolean>} Judge
+ */
 
 /** @param {string} folder @returns {Promise<Judge>} */
 async function tsJudge(folder) {
-  const esbuild = await import('esbuild');
+  const { build: bundle, transform } = await import('esbuild');
   return async (mutant, file) => {
-    const tests = rooms[/** @type {keyof typeof rooms} */ (file)];
-    for (const test of tests) {
-      const outfile = path.join(folder, `${path.basename(test, '.ts')}.mjs`);
-      await esbuild.build({
-        entryPoints: [inRoot(test)],
+    for (const name of rooms[file] ?? []) {
+      const outfile = path.join(folder, `${name}.mjs`);
+      await bundle({
+        entryPoints: [inRoot('test', `${name}.test.ts`)],
         ...{ bundle: true, format: 'esm', platform: 'node', outfile, logLevel: 'silent' },
         ...{ target: 'node20', packages: 'external' },
         plugins: [
           {
             name: 'mutant',
             setup(build) {
-              build.onLoad({ filter: /[/\\]ts[/\\].*\.ts$/ }, ({ path: loaded }) =>
-                mutant !== null && loaded === inRoot(mutant.file)
-                  ? { contents: changed(mutant), loader: 'ts' }
-                  : undefined,
-              );
+              build.onLoad({ filter: /\.(?:ts|mjs)$/ }, async ({ path: loaded }) => {
+                const isChanged = mutant !== null && loaded === inRoot(mutant.file);
+                const contents = isChanged ? changed(mutant) : fs.readFileSync(loaded, 'utf8');
+                const loader = loaded.endsWith('.ts') ? 'ts' : 'js';
+                if (!contents.includes('import.meta')) return { contents, loader };
+                // Where a module lies is where its source lies, not the bundle.
+                const define = {
+                  'import.meta.url': JSON.stringify(pathToFileURL(loaded).href),
+                  'import.meta.dirname': JSON.stringify(path.dirname(loaded)),
+                  'import.meta.filename': JSON.stringify(loaded),
+                };
+                const options = /** @type {const} */ ({ loader, define, target: 'node20' });
+                return { contents: (await transform(contents, options)).code, loader: 'js' };
+              });
             },
           },
         ],
@@ -145,25 +228,41 @@ async function tsJudge(folder) {
   };
 }
 
-/** @param {string} folder @param {string} zig @returns {Judge} */
+/** @param {string} folder a checkout of its own, as far as Zig sees it @param {string} zig @returns {Judge} */
 function zigJudge(folder, zig) {
-  const sources = path.join(folder, 'zig-src');
-  fs.cpSync(inRoot('zig-src'), sources, { recursive: true });
-  const names = zigFiles.map((file) => file.slice('zig-src/'.length));
-  const imports = names.map((name) => `    _ = @import("${name}");\n`).join('');
-  fs.writeFileSync(path.join(sources, 'mutants.zig'), `test {\n${imports}}\n`);
+  for (const part of [
+    'build.zig',
+    'build.zig.zon',
+    'zig-src',
+    'test/fuzz/corpus',
+    'bench/limits',
+  ]) {
+    fs.cpSync(inRoot(part), path.join(folder, part), { recursive: true });
+  }
+  for (const link of ['.deps', 'node_modules'])
+    fs.symlinkSync(inRoot(link), path.join(folder, link));
+  const alone = [...zigFiles].filter(([, { hasTests }]) => hasTests);
+  const imports = alone.map(([file]) => `    _ = @import("${file.slice('zig-src/'.length)}");\n`);
+  const root = path.join(folder, 'zig-src', 'mutants.zig');
+  fs.writeFileSync(root, `test {\n${imports.join('')}}\n`);
+  const filters = zigSuite.map((name) => `-Dtest-filter=${name}`);
   return async (mutant, file) => {
     const place = path.join(folder, file);
     fs.writeFileSync(place, mutant === null ? fs.readFileSync(inRoot(file)) : changed(mutant));
-    const ok = endsWell(zig, ['test', path.join(sources, 'mutants.zig'), '-lc']);
-    fs.copyFileSync(inRoot(file), place);
-    return ok;
+    try {
+      const { hasTests } = /** @type {{hasTests: boolean}} */ (zigFiles.get(file));
+      if (hasTests && !endsWell(zig, ['test', root, '-lc'], folder)) return false;
+      if (!endsWell(zig, ['build', 'test-exe', '-Dtests=debug', ...filters], folder)) return false;
+      return endsWell(path.join(folder, 'zig-out', 'bin', 'zig-debug'), [], folder);
+    } finally {
+      fs.copyFileSync(inRoot(file), place);
+    }
   };
 }
 
 /** @param {string[]} args */
 function parse(args) {
-  const options = { only: '', count: 100, seed: randomBytes(4).toString('hex') };
+  const options = { only: '', count: 200, seed: randomBytes(4).toString('hex') };
   for (let index = 0; index < args.length; index += 2) {
     const [name, value = ''] = [args[index], args[index + 1]];
     if (name === '--only' && (value === 'ts' || value === 'zig')) options.only = value;
@@ -174,23 +273,45 @@ function parse(args) {
   return options;
 }
 
-/** @param {string} part @param {Mutant[]} all @param {number} count @param {string} seed @param {Judge} judge */
-async function caught(part, all, count, seed, judge) {
+/**
+ * `count` of `all`, by the seed, and what became of each.
+ *
+ * @param {readonly Mutant[]} all
+ * @param {number} count
+ * @param {string} seed
+ * @param {Judge} judge
+ */
+async function judged(all, count, seed, judge) {
   const { Random } = await import('../test/interop/random.mjs');
-  const random = new Random(seed, 'mutants', part);
-  for (const file of new Set(all.map((mutant) => mutant.file))) {
+  const random = new Random(seed, 'mutants');
+  const left = [...all];
+  const picked = [];
+  while (left.length > 0 && picked.length < count) {
+    picked.push(...left.splice(random.between(0, left.length - 1), 1));
+  }
+  for (const file of new Set(picked.map((mutant) => mutant.file))) {
     if (!(await judge(null, file))) throw new Failure(`the tests of ${file} fail without a change`);
   }
-  const left = [...all];
   const results = [];
-  while (left.length > 0 && results.length < count) {
-    const [mutant] = left.splice(random.between(0, left.length - 1), 1);
-    if (mutant === undefined) break;
+  let same = 0;
+  for (const mutant of picked) {
     const survives = await judge(mutant, mutant.file);
-    if (survives) process.stdout.write(`survives: ${named(mutant)}\n`);
-    results.push(single(!survives));
+    const row = equalRow(mutant);
+    if (row === undefined) {
+      if (survives) process.stdout.write(`survives: ${named(mutant)}\n`);
+      results.push(single(!survives));
+    } else if (survives) {
+      same += 1;
+    } else {
+      process.stdout.write(`caught, and listed as the same: ${named(mutant)}\n`);
+      results.push(single(false));
+    }
   }
-  process.stdout.write(`${part}, seed ${seed}: ${results.length} of ${all.length} mutants\n`);
+  const { passed, failed } = sum(results);
+  process.stdout.write(
+    `seed ${seed}: of ${all.length} mutants ${picked.length} picked, ${same} of them mean the same; ` +
+      `caught ${passed} of ${passed + failed}\n`,
+  );
   return sum(results);
 }
 
@@ -199,27 +320,27 @@ async function mutants(args) {
   const { only, count, seed } = parse(args);
   const tools = await bootstrap();
   await build(tools);
+  const ofTs = Object.keys(rooms).flatMap((file) => mutantsOf(file, tsChanges));
+  const ofZig = [...zigFiles.keys()].flatMap((file) => mutantsOf(file, zigChanges));
+  for (const row of equals) {
+    if ([...ofTs, ...ofZig].some((mutant) => equalRow(mutant) === row)) continue;
+    throw new Failure(`what is listed as the same is not there: ${row.file}: ${row.line}`);
+  }
   // Inside the checkout, so that packages are found.
   fs.mkdirSync(inRoot('build'), { recursive: true });
   const folder = fs.mkdtempSync(inRoot('build', 'mutants-'));
+  const zigFolder = fs.mkdtempSync(path.join(os.tmpdir(), 'loaderx-mutants-'));
   try {
-    const results = [];
-    if (only !== 'zig') {
-      const all = Object.keys(rooms).flatMap((file) => mutantsOf(file, tsChanges));
-      results.push(await caught('ts', all, count, seed, await tsJudge(folder)));
-    }
-    if (only !== 'ts') {
-      const all = zigFiles.flatMap((file) => mutantsOf(file, zigChanges));
-      const zigFolder = fs.mkdtempSync(path.join(os.tmpdir(), 'loaderx-mutants-'));
-      try {
-        results.push(await caught('zig', all, count, seed, zigJudge(zigFolder, tools.zig)));
-      } finally {
-        fs.rmSync(zigFolder, { recursive: true, force: true });
-      }
-    }
-    return sum(results);
+    const ts = await tsJudge(folder);
+    const zig = zigJudge(zigFolder, tools.zig);
+    const all = only === 'ts' ? ofTs : only === 'zig' ? ofZig : [...ofTs, ...ofZig];
+    const judge = /** @type {Judge} */ (
+      (mutant, file) => (file.endsWith('.zig') ? zig(mutant, file) : ts(mutant, file))
+    );
+    return await judged(all, count, seed, judge);
   } finally {
     fs.rmSync(folder, { recursive: true, force: true });
+    fs.rmSync(zigFolder, { recursive: true, force: true });
   }
 }
 

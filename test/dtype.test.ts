@@ -100,7 +100,7 @@ t.test('a reader understands every spelling that NumPy stores or takes', async (
       'complex:<c16 csingle:<c8 complex256:<c32 float128:<f16 h:<i2 H:<u2 q:<i8 Q:<u8 e:<f2 ' +
       'd:<f8 F:<c8 D:<c16 b:|i1 B:|u1 >d:>f8 |i4:<i4 |f8:<f8 <u1:|u1 >u1:|u1 <b1:|b1 i04:<i4 ' +
       '<S5:|S5 =S5:|S5 >V8:|V8 |U3:<U3 a5:|S5 c:|S1 |M8[ns]:<M8[ns] M8[1ns]:<M8[ns] ' +
-      'M8[generic]:<M8 M8[μs]:<M8[us] M8[03D]:<M8[3D] datetime64[ns]:<M8[ns] ' +
+      'M8[generic]:<M8 M8[μs]:<M8[us] M8[03D]:<M8[3D] M8[2147483647s]:<M8[2147483647s] datetime64[ns]:<M8[ns] ' +
       'timedelta64[s]:<m8[s] >datetime64[ns]:>M8[ns] datetime64:<M8 M:<M8 m:<m8'
     )
       .split(' ')

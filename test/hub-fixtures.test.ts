@@ -16,7 +16,7 @@ const scratch = new Scratch(t);
 
 /** Those that are about revisions, configs, splits and files; the others need no hub. */
 const ofTheHub =
-  /^(configs-|names-splits|converted-branch|revisions|splits-by|whole-dataset|empty-things$)/;
+  /^(configs-|names-splits|converted-branch|revisions|splits-by|whole-dataset|metadata-|empty-things$)/;
 
 function filesOf(folder: string): Record<string, Uint8Array> {
   return Object.fromEntries(
@@ -28,7 +28,7 @@ function filesOf(folder: string): Record<string, Uint8Array> {
 }
 
 const isWrong = ({ error, better }: Call): boolean =>
-  error !== undefined || /^(refuse|check)/.test(better ?? '');
+  error !== undefined || /^(refuse|check|equal bytes, or refuse)/.test(better ?? '');
 
 t.test('the fixtures by way of a hub', { skip: withoutFixtures }, async (t) => {
   const server = await HubServer.start(t, { pageEntries: 5 });

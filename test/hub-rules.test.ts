@@ -244,6 +244,11 @@ t.test('cards are read as Python reads them', async (t) => {
     true,
     'YAML 1.1',
   );
+  const names = card('configs: [{config_name: y, data_files: n}, {config_name: N, data_files: Y}]');
+  t.match(names.configs, [
+    { name: 'y', dataFiles: 'n' },
+    { name: 'N', dataFiles: 'Y' },
+  ]);
 });
 
 t.test('cards that cannot be followed say why', async (t) => {

@@ -33,6 +33,38 @@ t.test('negative zero is zero', async (t) => {
   t.ok(Object.is(checkedId(-0, 1, 'id', 'id'), 0));
 });
 
+t.test('what is said of an id that is not there', async (t) => {
+  const refusal = (ids: unknown, count: number): { message: string; record?: unknown } => {
+    try {
+      idArray(ids, count);
+    } catch (error) {
+      return error as Error;
+    }
+    throw new Error('nothing is thrown');
+  };
+  const message = (ids: unknown, count: number): string => refusal(ids, count).message;
+  t.equal(message([-1], 3), 'ids[0] is -1, and ids go from 0 to 2, never from the end');
+  t.equal(message([3], 3), 'ids[0] is 3, and ids go from 0 to 2');
+  t.equal(message([0], 0), 'ids[0] is 0, and the container is empty');
+  t.ok(Object.is(sliceRange(5, -0, 3, 1).first, 0), 'no negative zero');
+  // A number where one can be, so that a caller need not know both.
+  for (const [id, record] of [
+    [BigInt(huge), huge],
+    [BigInt(huge) + 1n, BigInt(huge) + 1n],
+  ] as const) {
+    t.equal(refusal(BigUint64Array.of(id), 5).record, record);
+  }
+  const gone = new Uint32Array(2);
+  structuredClone(gone.buffer, { transfer: [gone.buffer] });
+  t.equal(message(gone, 3), 'the memory of ids was transferred away');
+  for (const list of [new Uint32Array(2), new BigUint64Array(2)]) {
+    const lying = Object.defineProperty(list, 'length', { value: 1 });
+    t.match(message(lying, 3), 'ids say another length or memory of themselves than they have');
+  }
+  const around = rangeArray({ first: 2 ** 32 - 1, step: 1, count: 3 });
+  t.same([...around], [2n ** 32n - 1n, 2n ** 32n, 2n ** 32n + 1n]);
+});
+
 t.test('ids that are not there', async (t) => {
   for (const ids of [
     [10],
@@ -244,4 +276,13 @@ t.test('short lists are used again, and never by two at once', async (t) => {
   );
   giveIds(new BigUint64Array(2));
   t.not(idArray([1, 1], 2), undefined);
+  for (const kept of [1, 16]) {
+    const ids = new Array(kept).fill(1);
+    const given = idArray(ids, 2);
+    giveIds(given);
+    t.equal(idArray(ids, 2), given, `lists of ${kept} are kept`);
+  }
+  const none = idArray([], 2);
+  giveIds(none);
+  t.not(idArray([], 2), none, 'nothing is not worth keeping');
 });

@@ -35,7 +35,7 @@ const rooms: readonly (readonly [string, readonly string[]])[] = [
     ],
   ],
   ['native/cancel', ['errors', 'signal']],
-  ['native/turn', []],
+  ['native/turn', ['node:timers/promises']],
 
   // Containers. Each line may be read as "uses".
   ['store/path', ['dtype', 'errors', 'node:path', 'node:url']],
@@ -101,7 +101,8 @@ const rooms: readonly (readonly [string, readonly string[]])[] = [
   [
     'store/dense',
     [
-      ...['dtype', 'errors', 'ndarray', 'schema', 'node:util', 'native/turn', 'store/append-queue'],
+      ...['dtype', 'errors', 'ndarray', 'schema', 'node:timers/promises', 'node:util'],
+      ...['native/turn', 'store/append-queue'],
       ...['store/capability', 'store/container', 'store/dense-views', 'store/fields'],
       ...['store/handle', 'store/memory', 'store/options', 'store/path', 'store/reader'],
       'store/writer',

@@ -35,7 +35,7 @@ async function endings(args: readonly string[]): Promise<{ ends: object; slowest
   return { ends, slowestMs };
 }
 
-t.test('a script that forgets close, or breaks, ends by itself', async (t) => {
+t.test('a script that forgets close, or breaks, ends by itself (B38)', async (t) => {
   const kinds = ['none', 'function', 'later', 'pool'];
   let turn = 0;
   for (const workers of [0, 1, 4, 16]) {
@@ -97,7 +97,7 @@ interface Holdings {
   readonly rss: number;
 }
 
-t.test('loaders made and broken off after one batch leave nothing', async (t) => {
+t.test('loaders made and broken off after one batch leave nothing (B49)', async (t) => {
   for (const [kind, count] of [
     ['function', 1000],
     ['pool', isFull ? 1000 : 30],
@@ -143,7 +143,7 @@ t.test('many small batches: nothing grows with them', async (t) => {
   if (isFull) t.ok(rssSlope < 1024, `resident: ${rssSlope.toFixed(1)} bytes a batch`);
 });
 
-t.test('batches of 1 MiB, dense and ragged: resident bytes stay', async (t) => {
+t.test('batches of 1 MiB, dense and ragged: resident bytes stay (B41)', async (t) => {
   const args = ['largeGrowth', scratch.folder(), isFull ? '100000' : '1200'];
   const { most, rssSlope } = (await answerOf(t, 'loaders', args)) as {
     most: number;
@@ -157,13 +157,13 @@ t.test('batches of 1 MiB, dense and ragged: resident bytes stay', async (t) => {
   if (isFull) t.ok(rssSlope < 1024, `${rssSlope.toFixed(1)} bytes a batch`);
 });
 
-t.test('two loaders beside a libuv pool of one thread that is busy', async (t) => {
+t.test('two loaders beside a libuv pool of one thread that is busy (B55)', async (t) => {
   const env = { UV_THREADPOOL_SIZE: '1' };
   const count = isFull ? '10000' : '300';
   t.strictSame(await answerOf(t, 'loaders', ['busy', root, count], { env }), [0, 0]);
 });
 
-t.test('a throw in the loop body of large batches: the user’s error, soon', async (t) => {
+t.test('a throw in the loop body of large batches: the user’s error, soon (B53)', async (t) => {
   const at = scratch.fresh();
   await runChild('loaders', ['buildLarge', at, isFull ? '10000000' : '300000']);
   const { code, stderr, ms } = await runChild('loaders', ['largeThrow', at]);
@@ -172,7 +172,7 @@ t.test('a throw in the loop body of large batches: the user’s error, soon', as
   t.ok(ms < endMs, `${Math.round(ms)} ms`);
 });
 
-t.test('one bad frame fails exactly the batches that hold it', async (t) => {
+t.test('one bad frame fails exactly the batches that hold it (B95)', async (t) => {
   const at = scratch.fresh();
   const count = 200;
   const items = 256;

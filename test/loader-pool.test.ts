@@ -155,7 +155,7 @@ t.test('random numbers depend neither on workers nor on ranks', async (t) => {
   t.strictSame(await answerOf(t, 'loaders', ['randomness', root]), { checked: 5 });
 });
 
-t.test('what a transform throws in a worker', async (t) => {
+t.test('what a transform throws in a worker (B37)', async (t) => {
   const seen = (await answerOf(t, 'loaders', ['errors', root])) as Record<string, unknown>[];
   const crossing = { name: 'LoaderxError', code: 'TRANSFORM', field: 'transform' };
   t.match(seen, [
@@ -187,7 +187,7 @@ t.test('what a transform throws in a worker', async (t) => {
   t.equal(seen.length, 12);
 });
 
-t.test('modules that do not load, results that do not cross, workers that die', async (t) => {
+t.test('modules that do not load, results that do not cross, workers that die (B56)', async (t) => {
   const seen = await answerOf(t, 'loaders', ['deaths', root]);
   const typed = { name: 'LoaderxError', code: 'TRANSFORM', field: 'transform' };
   t.match(seen, {

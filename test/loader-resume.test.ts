@@ -95,7 +95,7 @@ t.test('500 steps, resumed at each, worker pool', async (t) => {
   t.ok(pools >= 18 * (isFull ? steps : 5), `${pools} loaders`);
 });
 
-t.test('a process that is killed at each of 50 steps, and resumed', async (t) => {
+t.test('a process that is killed at each of 50 steps, and resumed (B46)', async (t) => {
   const count = 50;
   const killedModes = isFull ? modes : (['iid'] as const);
   await inParallel(killedModes.length, 2, async (index) => {

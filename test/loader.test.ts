@@ -1019,7 +1019,7 @@ t.test('stage times add up to the time on the wall', async (t) => {
   }
 });
 
-t.test('observing changes nothing', async (t) => {
+t.test('observing changes nothing (B47)', async (t) => {
   const expected = expectedIds(loaderx, { length, batchSize: 4, mode: 'iid' }, 30);
   const [one, other] = [0, 1].map(() => new DataLoader(streams, { batchSize: 4, mode: 'iid' }));
   if (one === undefined || other === undefined) throw new Error('no loaders');
@@ -1036,7 +1036,7 @@ t.test('observing changes nothing', async (t) => {
   await Promise.all([one.close(), other.close()]);
 });
 
-t.test('fewer records than a batch, more shards than records', async (t) => {
+t.test('fewer records than a batch, more shards than records (B52)', async (t) => {
   const tiny = scratch.fresh('tiny');
   await buildStreams(loaderx, tiny, 3, { dataShards: 255 });
   const three = openStreams(loaderx, tiny);

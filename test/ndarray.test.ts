@@ -54,6 +54,37 @@ t.test('each part that does not fit is named', async (t) => {
   }
 });
 
+t.test('what helps is said, and only where it does', async (t) => {
+  const message = (run: () => unknown): string => {
+    try {
+      run();
+    } catch (error) {
+      return (error as Error).message;
+    }
+    throw new Error('nothing is thrown');
+  };
+  // An object with none of the three is no array at all; one that lacks a part is told which.
+  t.match(
+    message(() => arrayParts({}, 'batch')),
+    'ndarray() makes one',
+  );
+  for (const part of [{ dtype: 'uint8' }, { shape: [1] }, { data: new Uint8Array(1) }]) {
+    t.notMatch(
+      message(() => arrayParts(part, 'batch')),
+      'ndarray() makes one',
+    );
+  }
+  // The largest size that is a number is one; it only is too many.
+  const size = Number.MAX_SAFE_INTEGER;
+  t.match(
+    message(() => ndarray('uint8', [size], new Uint8Array(1))),
+    `wants ${size}`,
+  );
+  const half = message(() => ndarray('float16', [1], new Float32Array(1) as never));
+  t.match(half, 'data must be a Uint16Array for "float16", got Float32Array');
+  t.notMatch(half, 'give its bits');
+});
+
 t.test('a batch of another dtype is refused, not converted', async (t) => {
   const wanted = dtypeOf('float32');
   const array = (dtype: DType, data: unknown) => ({ dtype, shape: [2], data }) as NdArray;
@@ -88,6 +119,22 @@ t.test('a detached array says so', async (t) => {
   const array = ndarray('uint8', [4], data);
   structuredClone(data.buffer, { transfer: [data.buffer] });
   t.throws(() => arrayParts(array, 'batch'), { message: 'was its memory transferred' });
+});
+
+t.test('an array that lies about itself is refused', async (t) => {
+  for (const [name, value] of [
+    ['length', 9],
+    ['byteLength', 9],
+    ['byteOffset', 1],
+    ['buffer', new ArrayBuffer(9)],
+  ] as const) {
+    const lying = Object.defineProperty(new Uint8Array(4), name, { value });
+    t.throws(() => ndarray('uint8', [4], lying), {
+      name: 'TypeError',
+      field: 'data',
+      message: 'data says another length or memory of itself than it has: give a plain Uint8Array',
+    });
+  }
 });
 
 t.test('bytes are a view of the caller, wherever it begins', async (t) => {

@@ -81,7 +81,7 @@ function wantedOf({ columns, rows }: Omit<File, 'parquet'>): Record<string, unkn
   );
 }
 
-t.test('files that pyarrow wrote', async (t) => {
+t.test('files that pyarrow wrote (B70, B78)', async (t) => {
   t.ok(files.length >= 15);
   for (const file of files) {
     const where = scratch.fresh('x.parquet');

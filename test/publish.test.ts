@@ -258,13 +258,15 @@ t.test('a disk of 256 KiB (B02)', async (t) => {
   checkFullDisk(t, stdout, 'ENOSPC', at);
 });
 
-t.test('a file size limit', posixOnly, async (t) => {
-  const at = scratch.fresh();
-  const prefix = ['/bin/sh', '-c', 'ulimit -f 400; exec "$@"', 'sh'];
-  const { code, stdout, stderr } = await runChild('builder', ['full', at], { prefix });
-  t.equal(code, 0, stderr);
-  checkFullDisk(t, stdout, 'EFBIG', at);
-});
+for (const how of ['async', 'sync']) {
+  t.test(`a file size limit, ${how}`, posixOnly, async (t) => {
+    const at = scratch.fresh();
+    const prefix = ['/bin/sh', '-c', 'ulimit -f 400; exec "$@"', 'sh'];
+    const { code, stdout, stderr } = await runChild('builder', ['full', at, how], { prefix });
+    t.equal(code, 0, stderr);
+    checkFullDisk(t, stdout, 'EFBIG', at);
+  });
+}
 
 t.test('the build that failed works on a disk that is large enough', async (t) => {
   const at = scratch.fresh();

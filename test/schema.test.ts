@@ -244,6 +244,18 @@ t.test('other encodings of the same values are read', async (t) => {
   };
   for (const [what, bytes] of Object.entries(cases))
     t.same(decodeSchema(bytes, place), wanted, what);
+  for (const [list, itemShape] of [
+    ['90', []],
+    ['dc 00 00', []],
+    ['91 7f', [127]],
+    ['91 cc ff', [255]],
+    [`9f${'01'.repeat(15)}`, new Array(15).fill(1)],
+  ] as const) {
+    const ndim = itemShape.length.toString(16).padStart(2, '0');
+    const start = ['83 a5', "'dtype'", 'a3', "'<i4'", 'a4', "'ndim'", ndim, 'aa', "'item_shape'"];
+    const bytes = hex(...start, list);
+    t.same(decodeSchema(bytes, place), dense('int32', itemShape), `${list} at the end`);
+  }
   t.same(
     decodeSchema(Buffer.from('{ "item_shape" :\t[ 3 ] ,\n"dtype":"int32"}  '), place),
     dense('int32', [3], '2.8'),
@@ -254,6 +266,12 @@ t.test('other encodings of the same values are read', async (t) => {
     dense('int32', [3], '2.8'),
     'JSON with an escape',
   );
+});
+
+t.test('a schema of JSON may have 2,040 bytes', async (t) => {
+  const text = '{"dtype": "int32", "item_shape": [3]}';
+  t.match(decodeSchema(Buffer.from(text.padEnd(2040)), place), { itemShape: [3] });
+  t.equal(failure(Buffer.from(text.padEnd(2041))).code, 'MALFORMED');
 });
 
 t.test('damaged MsgPack is MALFORMED, and says where', async (t) => {
@@ -350,6 +368,36 @@ t.test('damaged MsgPack is MALFORMED, and says where', async (t) => {
   for (let length = 0; length < whole.length; length += 1) {
     t.equal(failure(whole.subarray(0, length)).code, 'MALFORMED', `cut to ${length} bytes`);
   }
+});
+
+t.test('damage is told in the words of who sees it first', async (t) => {
+  const int32 = ["'dtype'", 'a5', "'int32'"] as const;
+  const cases: readonly (readonly [Uint8Array, string])[] = [
+    // An integer, a length and a text that end before they are whole.
+    [hex('81 a4', "'ndim'", 'cd 01'), 'the end where a text, an integer or a list must be'],
+    [hex('81 a4', "'ndim'", 'da 00'), 'the end where a text, an integer or a list must be'],
+    [hex('81 a5', "'dtype'", 'a3', "'f4'"), 'a text that is cut short or not UTF-8'],
+    [hex('81 a2 c3 28 01'), 'a field name that is cut short or not UTF-8'],
+    [hex('81 a5', "'dtype'", 'a2 c3 28'), 'a text that is cut short or not UTF-8'],
+    // The largest of each kind whose length is in its tag.
+    [hex('8f'), 'a map of 15 fields'],
+    [hex('81 bf', `'${'k'.repeat(31)}'`, '01'), 'dtype must be a text'],
+    [hex('81 a5', "'dtype'", '9f', '01'.repeat(14)), 'the end where an integer must be'],
+    // A mark at the beginning of a text is part of it.
+    [hex('82 a8 efbbbf', ...int32, 'a5', ...int32), 'the schema must have'],
+    [Buffer.alloc(2040, 0xc1), 'another kind of value where a map must be'],
+    [Buffer.alloc(2041, 0xc1), 'over 2040 bytes'],
+  ];
+  for (const [bytes, words] of cases) {
+    const { code, message } = failure(bytes);
+    t.equal(code, 'MALFORMED');
+    t.match(message, words);
+  }
+  const text = '{"dtype": "int32", "ndim": 1}';
+  const damaged = Buffer.from(text);
+  damaged[11] = 0xff;
+  t.match(failure(damaged).message, 'it is no JSON text');
+  t.match(failure(Buffer.from(`\ufeff${text}`)).code, 'MALFORMED');
 });
 
 t.test('damaged JSON is MALFORMED', async (t) => {

@@ -1,14 +1,16 @@
 // Workers and processes that end while work runs: the right exit code, no signal, within 2 s.
 //
-// LOADERX_FULL=1 ends 200 of each kind (tap wants --timeout=0 for it); else there are fewer.
+// LOADERX_FULL=1 ends 200 of each kind, LOADERX_ENDINGS=1000 as many as it says (tap wants --timeout=0
+// for either); else there are fewer.
 import t from 'tap';
 import { answerOf, type Ending, inParallel, runChild, startChild } from './support/child.js';
 import { isFull, limitMs } from './support/limits.js';
 import { Scratch } from './support/scratch.js';
 
 const scratch = new Scratch(t);
-const processCount = isFull ? 200 : 5;
-const workerCount = isFull ? 200 : 40;
+const asked = Number(process.env.LOADERX_ENDINGS ?? (isFull ? 200 : 0));
+const processCount = asked > 0 ? asked : 5;
+const workerCount = asked > 0 ? asked : 40;
 const endMs = limitMs(2000);
 const at = scratch.fresh();
 

@@ -3,6 +3,8 @@
 //
 //     LOADERX_WORKER_GATHERS=10000   gathers of each of 8 workers, 500 unless given
 //     LOADERX_WORKER_ROW=200         workers one after the other, 40 unless given
+//
+// What takes longer than five minutes wants LOADERX_FULL=1, and --timeout=0 of tap.
 import { cpSync, mkdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { fileURLToPath } from 'node:url';

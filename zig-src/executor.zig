@@ -12,7 +12,7 @@
 //! stays mapped for the life of the process.
 
 const std = @import("std");
-const builtin = @import("builtin");
+const signals = @import("signals.zig");
 const assert = std.debug.assert;
 const Io = std.Io;
 
@@ -188,7 +188,7 @@ pub const Executor = struct {
     }
 
     fn laneMain(executor: *Executor) void {
-        blockSignals();
+        signals.blockForLane();
         executor.mutex.lockUncancelable(executor.io);
         defer executor.mutex.unlock(executor.io);
         var worked = false;
@@ -252,16 +252,6 @@ pub const Executor = struct {
         return task;
     }
 };
-
-/// Signals sent to the process are for the host's own threads. Those that a thread raises by its own
-/// doing stay open: blocked, they would kill the process at once.
-fn blockSignals() void {
-    if (builtin.os.tag == .windows) return;
-    const posix = std.posix;
-    var set = posix.sigfillset();
-    for ([_]posix.SIG{ .BUS, .SEGV, .FPE, .ILL, .ABRT, .TRAP }) |signal| posix.sigdelset(&set, signal);
-    posix.sigprocmask(posix.SIG.BLOCK, &set, null);
-}
 
 /// Lanes are detached and outlive a test, so an executor under test must never be freed.
 fn testExecutor(lane_budget: u32) !*Executor {

@@ -21,6 +21,7 @@ const plan = @import("store/plan.zig");
 const codec = @import("store/codec.zig");
 const map_module = @import("store/map.zig");
 const residence_module = @import("store/residence.zig");
+const reserve = @import("store/reserve.zig");
 const scratch = @import("store/scratch.zig");
 const volume_module = @import("store/volume.zig");
 const append_module = @import("store/append.zig");
@@ -177,6 +178,7 @@ pub const Store = struct {
                 .dict = dict,
                 .meta = birth.meta,
                 .data = data,
+                .reserves = options.codec == .raw and reserve.pays(data[0]),
             },
             .schema_buffer = undefined,
             .schema_bytes = @intCast(options.schema.len),

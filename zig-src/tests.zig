@@ -2,6 +2,7 @@
 
 comptime {
     _ = @import("fault.zig");
+    _ = @import("signals.zig");
     _ = @import("executor.zig");
     _ = @import("topology.zig");
     _ = @import("zstd.zig");
@@ -24,11 +25,14 @@ comptime {
     _ = @import("store/append.zig");
     _ = @import("store/gather.zig");
     _ = @import("store/residence.zig");
+    _ = @import("store/reserve.zig");
     _ = @import("store/verify.zig");
     _ = @import("napi/thunk.zig");
     _ = @import("store_test.zig");
     _ = @import("capi/exports.zig");
     _ = @import("capi/header_test.zig");
+    _ = @import("capi/memory_test.zig");
+    _ = @import("testing/refusing.zig"); // zstd's memory, whichever tests are chosen.
     _ = @import("fuzz/replay_test.zig");
     _ = @import("tidy.zig");
 }

@@ -2,6 +2,7 @@
 
     python make-parquet.py short OUT.json     small files, as text: test/parquet/files.json
     python make-parquet.py long FOLDER        every type x encoding x compression x page version
+    python make-parquet.py nulls OUT.json     what holds nulls, or nothing: test/parquet/nulls.json
 
 What must come out is made from the values, not read back from the file: for each column its container's
 kind, dtype and shape, the SHA-256 of all records' bytes in order, and of all their dimensions (u64).
@@ -252,5 +253,47 @@ def long(folder):
         json.dump(files, file)
 
 
+def nulls(out):
+    """Columns `x` with nulls: the row of the first, or -1 where there is none after all."""
+    lists_ = pa.list_(pa.int64())
+    pairs = pa.list_(pa.int64(), 2)
+    two = pa.list_(pa.field("element", lists_))
+    cases = {
+        "the middle": (pa.array([1, None, 3], pa.int64()), 1),
+        "the first": (pa.array([None, 2, 3], pa.int64()), 0),
+        "the last": (pa.array([1, 2, None], pa.int64()), 2),
+        "floats": (pa.array([1.5, 2.5, None], pa.float32()), 2),
+        "flags": (pa.array([True, None], pa.bool_()), 1),
+        "texts": (pa.array(["a", None], pa.string()), 1),
+        "nullable without nulls": (pa.array([1, 2, 3], pa.int64()), -1),
+        "all, of a dictionary": (pa.array([None, None], pa.int32()), 0),
+        "the first list": (pa.array([None, [1], [2, 3]], lists_), 0),
+        "the middle list": (pa.array([[1], None, [2, 3]], lists_), 1),
+        "the last list": (pa.array([[1], [2, 3], None], lists_), 2),
+        "in a list": (pa.array([[1], [2, 3], [4, None, 5]], lists_), 2),
+        "in a list of a fixed length": (pa.array([[1, 2], [3, None]], pairs), 1),
+        "a list in a list": (pa.array([[[1]], [[2], None]], two), 1),
+        "in a list in a list": (pa.array([[[1]], [[2], [3]], [[4, None]]], two), 2),
+        "lists without nulls": (pa.array([[1], [2, 3]], lists_), -1),
+    }
+    files = []
+    for name, (column, row) in cases.items():
+        buffer = io.BytesIO()
+        pq.write_table(pa.table({"good": pa.array(range(len(column)), pa.int16()), "x": column}), buffer,
+                       compression="NONE", store_schema=False, write_statistics=False)
+        files.append({"name": name, "row": row, "parquet": base64.b64encode(buffer.getvalue()).decode()})
+    # Row groups and files of no rows add none.
+    for name, groups in {"an empty row group": [2, 0, 1], "no rows": [0], "no row group": []}.items():
+        buffer = io.BytesIO()
+        schema = pa.schema([("x", pa.int32())])
+        with pq.ParquetWriter(buffer, schema, compression="NONE", store_schema=False) as writer:
+            for rows in groups:
+                writer.write_table(pa.table({"x": pa.array(range(rows), pa.int32())}, schema=schema))
+        files.append({"name": name, "rows": sum(groups), "parquet": base64.b64encode(buffer.getvalue()).decode()})
+    with open(out, "w", encoding="utf-8") as file:
+        json.dump(files, file, indent=2)
+        file.write("\n")
+
+
 if __name__ == "__main__":
-    {"short": short, "long": long}[sys.argv[1]](sys.argv[2])
+    {"short": short, "long": long, "nulls": nulls}[sys.argv[1]](sys.argv[2])

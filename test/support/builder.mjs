@@ -125,7 +125,9 @@ const commands = {
   },
 
   /** A disk or a file size limit that is too small. @param {string} at */
-  async full(at) {
+  async full(at, how = 'async') {
+    // As a host that ends on every signal that would end it.
+    process.on('SIGXFSZ', () => process.exit(9));
     const bytes = 120_000;
     const batch = batchOf(0, bytes / (items * 4), items);
     /** @type {unknown} */
@@ -134,7 +136,10 @@ const commands = {
     const after = [];
     const writer = create(at, 1);
     try {
-      for (let append = 0; append < 3; append += 1) await writer.append(batch);
+      for (let append = 0; append < 3; append += 1) {
+        if (how === 'sync') writer.appendSync(batch);
+        else await writer.append(batch);
+      }
     } catch (error) {
       failure = facts(error);
       for (const act of [

@@ -3,10 +3,11 @@
  *
  * A batch is one array `[n, ...itemShape]`: record i of it begins at byte `i × record bytes`.
  */
+import { setImmediate } from 'node:timers/promises';
 import { types } from 'node:util';
 import { type DataOf, type DType, type DTypeInfo, dtypeOf } from '../dtype.js';
 import { ArgumentRangeError, LoaderxError, show } from '../errors.js';
-import { mayRunAtOnce } from '../native/turn.js';
+import { gatherInTurn, takeShare } from '../native/turn.js';
 import { type ArrayParts, arrayParts, type NdArray } from '../ndarray.js';
 import { type DenseSchema, recordBytesOf } from '../schema.js';
 import type { Turn } from './append-queue.js';
@@ -229,8 +230,10 @@ class DenseStoreReader<D extends DType>
   }
 
   #read(ids: BigUint64Array, target: Uint8Array, cancel: CancelWord): Promise<unknown> {
-    return this.handle.start((native, store) =>
-      native.gatherFixed(store, ids, this.#recordBytes, target, cancel, mayRunAtOnce()),
+    return gatherInTurn(this.codec === 'raw' ? 0 : target.byteLength, (atOnce) =>
+      this.handle.start((native, store) =>
+        native.gatherFixed(store, ids, this.#recordBytes, target, cancel, atOnce),
+      ),
     );
   }
 
@@ -267,6 +270,12 @@ function isGrowable(buffer: SharedArrayBuffer): boolean {
 
 /** Bytes of one staged slice of an asynchronous append; one record at least. */
 const sliceBytes = 8 * 1024 * 1024;
+/**
+ * Raw records are written straight from the caller's memory, so much at a time, as long as the system takes
+ * them at the speed of memory: a copy would cost as much. Once it waits for the disk, lanes wait instead.
+ */
+const atOnceBytes = 8 * 1024 * 1024;
+const atOnceMsMax = 8;
 /** Slices are whole windows of this many records where they are that long, as Python's are. */
 const windowRecords = 32_768;
 
@@ -297,7 +306,7 @@ class DenseStoreWriter<D extends DType>
   async append(batch: NdArray<D>): Promise<void> {
     this.queue.assertAccepts();
     const parts = this.#checked(batch);
-    await this.queue.append((turn) => this.#appendSlices(turn, parts));
+    await this.queue.append((turn) => this.#appendParts(turn, parts));
   }
 
   appendSync(batch: NdArray<D>): void {
@@ -330,21 +339,52 @@ class DenseStoreWriter<D extends DType>
     return parts;
   }
 
+  async #appendParts(turn: Turn, parts: ArrayParts): Promise<number> {
+    const recordCount = parts.shape[0] ?? 0;
+    const isShared = types.isSharedArrayBuffer(parts.data.buffer);
+    const first = this.codec === 'raw' && !isShared ? await this.#appendAtOnce(turn, parts) : 0;
+    if (first < recordCount) await this.#appendSlices(turn, parts, first);
+    return recordCount;
+  }
+
+  /** Appends on this thread, with a turn of the event loop after each slice; how many it did. */
+  async #appendAtOnce(turn: Turn, parts: ArrayParts): Promise<number> {
+    const recordBytes = this.#recordBytes;
+    const recordCount = parts.shape[0] ?? 0;
+    const sliceRecords = Math.floor(atOnceBytes / recordBytes);
+    let first = 0;
+    // What is larger than a slice would take too long.
+    while (sliceRecords > 0 && first < recordCount) {
+      // Appends that nobody has to wait for would never let the event loop turn.
+      if (!takeShare()) await setImmediate();
+      const count = Math.min(sliceRecords, recordCount - first);
+      assertWhole(parts, (first + count) * recordBytes);
+      const startMs = performance.now();
+      const records = parts.bytes.subarray(first * recordBytes, (first + count) * recordBytes);
+      turn.putSync({ records, ends: undefined, recordCount: count, recordBytes });
+      first += count;
+      if (first < recordCount) await setImmediate();
+      if (performance.now() - startMs > atOnceMsMax) break;
+    }
+    return first;
+  }
+
   /**
    * Lanes read while JavaScript runs, and JavaScript could detach or resize the caller's memory under
    * them. So it is copied, slice by slice, into two private buffers in turn: one is filled while the
    * other is written.
    */
-  async #appendSlices(turn: Turn, parts: ArrayParts): Promise<number> {
+  async #appendSlices(turn: Turn, parts: ArrayParts, from: number): Promise<void> {
     const recordBytes = this.#recordBytes;
     const recordCount = parts.shape[0] ?? 0;
     const sliceRecords = sliceRecordsOf(recordBytes);
-    const stagingBytes = Math.min(sliceRecords, recordCount) * recordBytes;
+    const stagingBytes = Math.min(sliceRecords, recordCount - from) * recordBytes;
     const stagings: ArrayBuffer[] = [];
+    let turnIndex = 0;
     try {
-      for (let first = 0; first < recordCount; first += sliceRecords) {
+      for (let first = from; first < recordCount; first += sliceRecords) {
         const count = Math.min(sliceRecords, recordCount - first);
-        const turnIndex = (first / sliceRecords) % 2;
+        turnIndex = 1 - turnIndex;
         const staging = stagings[turnIndex] ?? take(stagingBytes);
         stagings[turnIndex] = staging;
         const records = new Uint8Array(staging, 0, count * recordBytes);
@@ -353,9 +393,8 @@ class DenseStoreWriter<D extends DType>
       }
     } finally {
       await turn.settleQuietly();
-      for (const staging of stagings) keep(staging);
+      for (const staging of stagings) if (staging !== undefined) keep(staging);
     }
-    return recordCount;
   }
 
   /** Another thread may write to shared memory while it is compressed, so it is copied too. */
@@ -384,12 +423,15 @@ function sliceRecordsOf(recordBytes: number): number {
 }
 
 function copySlice(parts: ArrayParts, firstByte: number, target: Uint8Array): void {
-  const { data, bytes } = parts;
-  if (data.byteLength !== bytes.byteLength || bytes.byteLength < firstByte + target.byteLength) {
-    throw new ArgumentRangeError(
-      'batch',
-      'batch was detached or resized while it was appended: nothing of it was kept',
-    );
-  }
-  target.set(bytes.subarray(firstByte, firstByte + target.byteLength));
+  assertWhole(parts, firstByte + target.byteLength);
+  target.set(parts.bytes.subarray(firstByte, firstByte + target.byteLength));
+}
+
+/** Throws where the caller's memory does not reach to `endByte` any more. */
+function assertWhole({ data, bytes }: ArrayParts, endByte: number): void {
+  if (data.byteLength === bytes.byteLength && bytes.byteLength >= endByte) return;
+  throw new ArgumentRangeError(
+    'batch',
+    'batch was detached or resized while it was appended: nothing of it was kept',
+  );
 }

@@ -8,7 +8,7 @@
  * lies in memory that only the packer knows, because lanes read it while the next one is packed:
  * two slabs take turns.
  */
-import type { Data, DTypeInfo } from '../dtype.js';
+import { type Data, type DTypeInfo, isHonest, typedArrayName } from '../dtype.js';
 import { ArgumentRangeError, show } from '../errors.js';
 import { arrayItems } from '../ndarray.js';
 import { recordBytesMax } from '../schema.js';
@@ -29,11 +29,19 @@ export interface RawRecord {
   readonly items: Data;
 }
 
+/** A {@link RawRecord} that is used again for each record. */
+interface Plain {
+  readonly dims: number[];
+  readonly dimsAt: 0;
+  items: Data;
+}
+
 export class RaggedPacker {
   readonly #info: DTypeInfo;
   readonly #ndim: number;
   readonly #dimBytes: 4 | 8;
   readonly #slabs: [Slab, Slab];
+  readonly #plain: Plain;
   #slabIndex: 0 | 1 = 0;
   #recordCount = 0;
 
@@ -42,11 +50,41 @@ export class RaggedPacker {
     this.#ndim = ndim;
     this.#dimBytes = dimBytes;
     this.#slabs = [new Slab(info), new Slab(info)];
+    this.#plain = {
+      dims: new Array(ndim).fill(0),
+      dimsAt: 0,
+      items: new info.constructorOf(new ArrayBuffer(0)),
+    };
   }
 
   /** Records taken so far, over all windows. */
   get recordCount(): number {
     return this.#recordCount;
+  }
+
+  /**
+   * Adds what an iterable gave, if nothing is odd about it and the window has room: so it is for almost
+   * every record, and no object is made. False: nothing was added, and `checked` has the reason, if any.
+   */
+  addPlain(record: unknown): boolean {
+    if (typeof record !== 'object' || record === null) return false;
+    const { dtype, shape, data } = record as Partial<Record<string, unknown>>;
+    const info = this.#info;
+    if (dtype !== info.name || !Array.isArray(shape) || shape.length !== this.#ndim) return false;
+    if (typedArrayName(data) !== info.constructorOf.name || !isHonest(data as Data)) return false;
+    const plain = this.#plain;
+    let count = info.itemElements;
+    for (let axis = 0; axis < this.#ndim; axis += 1) {
+      const size: unknown = shape[axis];
+      if (typeof size !== 'number' || !Number.isInteger(size) || size < 1) return false;
+      plain.dims[axis] = size;
+      count *= size;
+    }
+    plain.items = data as Data;
+    if (count !== plain.items.length || this.#packedBytes(plain) > recordBytesMax) return false;
+    if (this.isFullFor(plain)) return false;
+    this.add(plain);
+    return true;
   }
 
   /**
@@ -110,6 +148,7 @@ export class RaggedPacker {
   /** Gives the slabs' memory back. No window may be in flight. */
   release(): void {
     for (const slab of this.#slabs) slab.release();
+    this.#plain.items = new this.#info.constructorOf(new ArrayBuffer(0));
   }
 
   #packedBytes(record: RawRecord): number {

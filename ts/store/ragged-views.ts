@@ -77,8 +77,22 @@ export class RaggedBatchView<D extends DType> implements RaggedBatch<D> {
 
   toArray(): NdArray<D>[] {
     this.assertReady();
+    const { dtype, ndim } = this;
+    const { constructorOf } = this.info;
+    const offsets = this.#offsets;
+    const dims = this.#dims;
+    const { buffer, byteOffset } = this.#values;
+    const elementBytes = constructorOf.BYTES_PER_ELEMENT;
     const list: NdArray<D>[] = [];
-    for (let index = 0; index < this.length; index += 1) list.push(this.#view(index));
+    let start = offsets[0] ?? 0;
+    for (let index = 0; index < offsets.length - 1; index += 1) {
+      this.#assertBounds(index);
+      const end = offsets[index + 1] ?? start;
+      const at = byteOffset + start * elementBytes;
+      const data = new constructorOf(buffer, at, end - start) as DataOf<D>;
+      list.push({ dtype, shape: shapeAt(dims, ndim, index), data });
+      start = end;
+    }
     return list;
   }
 

@@ -6,7 +6,7 @@
 import { type DType, type DTypeInfo, dtypeOf } from '../dtype.js';
 import { ArgumentRangeError, ArgumentTypeError, show } from '../errors.js';
 import type { RaggedGeometry, RaggedResult } from '../native/binding.js';
-import { mayRunAtOnce } from '../native/turn.js';
+import { gatherInTurn } from '../native/turn.js';
 import type { NdArray } from '../ndarray.js';
 import { dimBytesOf, type RaggedSchema } from '../schema.js';
 import type { Turn } from './append-queue.js';
@@ -218,15 +218,10 @@ class RaggedStoreReader<D extends DType>
     cancel: CancelWord,
   ): Promise<RaggedResult> {
     if (ids.length === 0) return emptyResult();
-    return this.handle.start((native, store) =>
-      native.gatherRagged(
-        store,
-        ids,
-        this.#geometry,
-        this.batchBytesMax,
-        spare,
-        cancel,
-        mayRunAtOnce(),
+    const decodedBytes = this.codec === 'raw' ? 0 : this.#expectedBytes(ids.length);
+    return gatherInTurn(decodedBytes, (atOnce) =>
+      this.handle.start((native, store) =>
+        native.gatherRagged(store, ids, this.#geometry, this.batchBytesMax, spare, cancel, atOnce),
       ),
     );
   }
@@ -339,15 +334,18 @@ class RaggedStoreWriter<D extends DType>
     const packer = this.#packer();
     const steps = new Steps(source);
     try {
-      turn.pull(() => steps.open());
-      for (;;) {
+      const { list = [] } = source;
+      for (let index = 0; index < list.length; index += 1) {
+        const record = list[index];
+        if (!packer.addPlain(record)) await addChecked(turn, packer, record);
+      }
+      if (source.list === undefined) turn.pull(() => steps.open());
+      while (source.list === undefined) {
         const step = source.isAsync
           ? await turn.pullAsync(() => steps.nextAsync())
           : turn.pull(() => steps.next());
         if (step.done) break;
-        const record = packer.checked(step.value);
-        if (packer.isFullFor(record)) await putWindow(turn, packer);
-        packer.add(record);
+        if (!packer.addPlain(step.value)) await addChecked(turn, packer, step.value);
       }
       assertSome(packer.recordCount);
       await putWindow(turn, packer);
@@ -367,13 +365,16 @@ class RaggedStoreWriter<D extends DType>
     const packer = this.#packer();
     const steps = new Steps(source);
     try {
-      turn.pull(() => steps.open());
-      for (;;) {
+      const { list = [] } = source;
+      for (let index = 0; index < list.length; index += 1) {
+        const record = list[index];
+        if (!packer.addPlain(record)) addCheckedSync(turn, packer, record);
+      }
+      if (source.list === undefined) turn.pull(() => steps.open());
+      while (source.list === undefined) {
         const step = turn.pull(() => steps.next());
         if (step.done) break;
-        const record = packer.checked(step.value);
-        if (packer.isFullFor(record)) putWindowSync(turn, packer);
-        packer.add(record);
+        if (!packer.addPlain(step.value)) addCheckedSync(turn, packer, step.value);
       }
       assertSome(packer.recordCount);
       putWindowSync(turn, packer);
@@ -448,6 +449,19 @@ function batchGone(): ArgumentRangeError {
   );
 }
 
+/** Adds a record after every check, and after the window that it did not fit into was put. */
+async function addChecked(turn: Turn, packer: RaggedPacker, value: unknown): Promise<void> {
+  const record = packer.checked(value);
+  if (packer.isFullFor(record)) await putWindow(turn, packer);
+  packer.add(record);
+}
+
+function addCheckedSync(turn: Turn, packer: RaggedPacker, value: unknown): void {
+  const record = packer.checked(value);
+  if (packer.isFullFor(record)) putWindowSync(turn, packer);
+  packer.add(record);
+}
+
 async function putWindow(turn: Turn, packer: RaggedPacker): Promise<void> {
   const window = packer.takeWindow();
   if (window !== undefined) await turn.put(window);
@@ -474,6 +488,8 @@ function* rawRecords(batch: RaggedBatchView<DType>): Generator<RawRecord, void, 
 
 interface RecordSource {
   readonly isAsync: boolean;
+  /** A list that iterates as lists do: its records by index, which makes no object for each. */
+  readonly list?: readonly unknown[];
   /** Calls the caller's `[Symbol.iterator]` or `[Symbol.asyncIterator]`. */
   readonly open: () => unknown;
 }
@@ -486,6 +502,8 @@ function recordSource(records: unknown): RecordSource {
       return { isAsync: true, open: () => openAsync.call(source) };
     }
     const open = source[Symbol.iterator];
+    const isList = Array.isArray(records) && open === Array.prototype.values;
+    if (isList) return { isAsync: false, list: records, open: () => records.values() };
     if (typeof open === 'function') return { isAsync: false, open: () => open.call(source) };
   }
   const isArray = typeof records === 'object' && records !== null && 'dtype' in records;

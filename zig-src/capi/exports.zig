@@ -7,6 +7,7 @@ const std = @import("std");
 const builtin = @import("builtin");
 const Io = std.Io;
 const store_module = @import("../store.zig");
+const FileSizeLimit = @import("../signals.zig").FileSizeLimit;
 const executor_module = @import("../executor.zig");
 const topology = @import("../topology.zig");
 const dict = @import("../dict.zig");
@@ -19,7 +20,12 @@ const Fault = fault_module.Fault;
 const Store = store_module.Store;
 const Sampler = sampler_module.Sampler;
 
-const gpa = std.heap.c_allocator;
+/// Whose memory it is. Tests set theirs before the first call, and see it refused.
+fn memory() std.mem.Allocator {
+    return if (builtin.is_test) memory_in_tests else std.heap.c_allocator;
+}
+
+pub var memory_in_tests: std.mem.Allocator = std.heap.c_allocator;
 
 pub const abi_version = 4;
 pub const no_record = std.math.maxInt(u64);
@@ -109,7 +115,7 @@ fn report(err: Error, fault: *const Fault, error_out: ?*CError) i32 {
 
 // ---- the process ----
 
-const Process = struct {
+pub const Process = struct {
     executor: executor_module.Executor,
     pool: store_module.Pool,
 
@@ -122,14 +128,14 @@ const Process = struct {
         return Io.Threaded.global_single_threaded.io();
     }
 
-    fn get() *Process {
+    pub fn get() *Process {
         if (state.load(.acquire) == .made) return &instance;
         if (state.cmpxchgStrong(.none, .making, .acquire, .acquire) == null) {
             const lanes = lanesFromEnvironment() orelse topology.laneCount(io());
             instance = .{
-                .executor = .init(io(), gpa, lanes),
+                .executor = .init(io(), memory(), lanes),
                 // Callers and lanes may hold a lease each; more than that is a burst.
-                .pool = .init(io(), gpa, lanes + 2),
+                .pool = .init(io(), memory(), lanes + 2),
             };
             state.store(.made, .release);
         }
@@ -139,7 +145,7 @@ const Process = struct {
 
     fn context() store_module.Context {
         const process = get();
-        return .{ .io = io(), .gpa = gpa, .executor = &process.executor, .pool = &process.pool, .map_files = mapsFromEnvironment() };
+        return .{ .io = io(), .gpa = memory(), .executor = &process.executor, .pool = &process.pool, .map_files = mapsFromEnvironment() };
     }
 
     /// Asked at every open, so that a benchmark can compare both ways.
@@ -216,6 +222,8 @@ pub const RaggedGeometry = extern struct {
 export fn zr_store_create(options: *const CreateOptions, store_out: *?*Store, error_out: ?*CError) i32 {
     store_out.* = null;
     var fault: Fault = .{};
+    const limit: FileSizeLimit = .hold();
+    defer limit.release();
     store_out.* = Store.create(Process.context(), .{
         .path = options.path[0..@intCast(options.path_bytes)],
         .codec = @fromBackingInt(@intCast(options.codec)),
@@ -229,6 +237,8 @@ export fn zr_store_create(options: *const CreateOptions, store_out: *?*Store, er
 export fn zr_store_append(store: *Store, records: [*]const u8, ends: ?[*]const u64, record_count: u64, record_bytes: u64, error_out: ?*CError) i32 {
     var fault: Fault = .{};
     const spans: store_module.Spans = .{ .bytes = records, .ends = ends, .record_bytes = record_bytes, .count = record_count };
+    const limit: FileSizeLimit = .hold();
+    defer limit.release();
     store.append(spans, &fault) catch |err| return report(err, &fault, error_out);
     return 0;
 }
@@ -246,6 +256,8 @@ pub const publish_durable: u32 = 1;
 export fn zr_store_publish(store: *Store, flags: u32, integrity: ?[*]const u8, integrity_bytes: u64, error_out: ?*CError) i32 {
     var fault: Fault = .{};
     const side: []const u8 = if (integrity) |bytes| bytes[0..@intCast(integrity_bytes)] else &.{};
+    const limit: FileSizeLimit = .hold();
+    defer limit.release();
     store.publish(flags & publish_durable != 0, side, &fault) catch |err| return report(err, &fault, error_out);
     return 0;
 }
@@ -357,7 +369,7 @@ const FaultSink = struct {
 
     /// Null: no memory.
     fn init(out: [*]CError, room: u64) ?FaultSink {
-        const found = gpa.alloc(store_module.Found, @intCast(room)) catch return null;
+        const found = memory().alloc(store_module.Found, @intCast(room)) catch return null;
         return .{ .faults = .{ .io = Process.io(), .room = found }, .out = out };
     }
 
@@ -367,7 +379,7 @@ const FaultSink = struct {
     }
 
     fn deinit(sink: *FaultSink) void {
-        gpa.free(sink.faults.room);
+        memory().free(sink.faults.room);
     }
 };
 
@@ -420,7 +432,7 @@ pub const Buffer = extern struct {
 
 export fn zr_buffer_alloc(data_bytes: u64, buffer_out: *Buffer) i32 {
     buffer_out.* = .{ .data = null, .data_bytes = 0 };
-    const bytes = buffer.alloc(gpa, data_bytes) catch return @backingInt(Status.out_of_memory);
+    const bytes = buffer.alloc(memory(), data_bytes) catch return @backingInt(Status.out_of_memory);
     buffer_out.* = .{ .data = bytes.ptr, .data_bytes = bytes.len };
     return 0;
 }
@@ -430,7 +442,7 @@ export fn zr_memory_prefer_large_pages(data: [*]u8, data_bytes: u64) void {
 }
 
 export fn zr_buffer_free(owned: Buffer) void {
-    if (owned.data) |data| buffer.free(gpa, data[0..@intCast(owned.data_bytes)]);
+    if (owned.data) |data| buffer.free(memory(), data[0..@intCast(owned.data_bytes)]);
 }
 
 // ---- padding ----
@@ -470,7 +482,7 @@ export fn zr_pad(request: *const PadRequest, error_out: ?*CError) i32 {
 export fn zr_dict_train(samples: [*]const u8, sample_bytes: [*]const u64, sample_count: u64, dict_out: [*]u8, dict_bytes_max: u64, dict_bytes_out: *u64, error_out: ?*CError) i32 {
     dict_bytes_out.* = 0;
     var fault: Fault = .{};
-    dict_bytes_out.* = dict.train(gpa, dict_out[0..@intCast(dict_bytes_max)], samples, sample_bytes[0..@intCast(sample_count)], &fault) catch |err| return report(err, &fault, error_out);
+    dict_bytes_out.* = dict.train(memory(), dict_out[0..@intCast(dict_bytes_max)], samples, sample_bytes[0..@intCast(sample_count)], &fault) catch |err| return report(err, &fault, error_out);
     return 0;
 }
 
@@ -487,7 +499,7 @@ pub const SamplerOptions = extern struct {
 export fn zs_sampler_create(options: *const SamplerOptions, sampler_out: *?*Sampler, error_out: ?*CError) i32 {
     sampler_out.* = null;
     var fault: Fault = .{};
-    const sampler = gpa.create(Sampler) catch {
+    const sampler = memory().create(Sampler) catch {
         return report(fault.outOfMemory("a sampler", @sizeOf(Sampler)), &fault, error_out);
     };
     sampler.* = Sampler.init(.{
@@ -497,7 +509,7 @@ export fn zs_sampler_create(options: *const SamplerOptions, sampler_out: *?*Samp
         .mode = @fromBackingInt(@intCast(options.mode)),
         .stream = @fromBackingInt(@intCast(options.stream)),
     }) catch {
-        gpa.destroy(sampler);
+        memory().destroy(sampler);
         return report(fault.fail(error.OutOfRange, .none, "length and batch size must be 1 or more", .{}), &fault, error_out);
     };
     sampler_out.* = sampler;
@@ -529,5 +541,5 @@ export fn zs_sampler_seek(sampler: *Sampler, step: u64, cancel: ?*const u32, err
 }
 
 export fn zs_sampler_destroy(sampler: ?*Sampler) void {
-    if (sampler) |owned| gpa.destroy(owned);
+    if (sampler) |owned| memory().destroy(owned);
 }

@@ -33,14 +33,14 @@ pub fn append(volume: *Volume, spans: plan.Spans, fault: *Fault) Error!void {
     _ = format.tableEnd(length_after, fault) catch {
         return fault.fail(error.TooLarge, .meta, "{d} records do not fit in a location table", .{length_after});
     };
+    const limit: plan.Limit = .of(volume.codec != .raw, spans, volume.executor.lanes());
     const window_count_max: usize = @intCast(@min(spans.count, plan.window_records));
     const gpa = volume.gpa;
-    const chunks = gpa.alloc(plan.Chunk, window_count_max) catch return fault.outOfMemory("an append plan", window_count_max * @sizeOf(plan.Chunk));
+    const chunk_count_max = plan.chunksMax(spans, volume.shard_count, limit);
+    const chunks = gpa.alloc(plan.Chunk, chunk_count_max) catch return fault.outOfMemory("an append plan", chunk_count_max * @sizeOf(plan.Chunk));
     defer gpa.free(chunks);
     const locations = gpa.alloc(format.Location, window_count_max) catch return fault.outOfMemory("locations", window_count_max * format.location_bytes);
     defer gpa.free(locations);
-
-    const limit = plan.chunkLimit(volume.codec != .raw, spans, volume.executor.lanes());
     var run: Run = .{
         .volume = volume,
         .spans = spans,
@@ -54,6 +54,8 @@ pub fn append(volume: *Volume, spans: plan.Spans, fault: *Fault) Error!void {
         run.window = window;
         run.committed = @splat(0);
         const count = plan.cut(spans, window, volume.length, volume.shard_count, limit, chunks);
+        run.shard_bytes = @splat(0);
+        for (chunks[0..count]) |chunk| run.shard_bytes[volume.shardOf(volume.length + chunk.first)] += chunk.bytes;
         volume.executor.fanOut(Run, &run, @intCast(count), std.math.maxInt(u32), Run.chunkTask);
         if (run.failed.load(.acquire)) {
             fault.* = run.fault;
@@ -70,6 +72,9 @@ pub fn append(volume: *Volume, spans: plan.Spans, fault: *Fault) Error!void {
 /// the system. Chunks of more are packed first: their records are small, and many calls cost more.
 const pieces_max = 8;
 
+/// Below this, asking for blocks costs more than it saves.
+const reserved_bytes_min = 1 << 20;
+
 const Run = struct {
     volume: *Volume,
     spans: plan.Spans,
@@ -77,6 +82,9 @@ const Run = struct {
     chunks: []const plan.Chunk,
     /// Entry i belongs to record window.first + i; lanes fill disjoint entries.
     locations: []format.Location,
+
+    /// What the window holds for each shard, before any codec.
+    shard_bytes: [format.shards_max]u64 = undefined,
 
     mutex: Io.Mutex = .init,
     placed: Io.Condition = .init,
@@ -107,6 +115,10 @@ const Run = struct {
     fn writeChunk(run: *Run, chunk: plan.Chunk, fault: *Fault) Error!void {
         const volume = run.volume;
         const shard = volume.shardOf(volume.length + chunk.first);
+        // The first chunk of a shard finds its tail at rest: only its own placing moves it.
+        if (chunk.sequence == 0 and run.shard_bytes[shard] >= reserved_bytes_min) {
+            volume.reserveData(shard, run.tails[shard], run.shard_bytes[shard]);
+        }
         if (volume.codec == .raw and chunk.count <= pieces_max) return run.writePieces(chunk, shard, fault);
         const lease = try volume.pool.take(fault);
         defer volume.pool.give(lease);

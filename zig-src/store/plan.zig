@@ -4,7 +4,7 @@
 //! Worked example. Five records of 300 KiB, two shards, codec raw, first id 10:
 //!
 //!     window 0: ids 10 .. 14
-//!       shard 0: ids 10, 12, 14   ->  chunks [10], [12], [14]   (two would pass 512 KiB)
+//!       shard 0: ids 10, 12, 14   ->  chunks [10], [12], [14]   (two would pass 512 KiB, and the last ones are smaller)
 //!       shard 1: ids 11, 13       ->  chunks [11], [13]
 //!     order of chunks: round-robin over shards: [10] [11] [12] [13] [14]
 //!
@@ -66,27 +66,45 @@ pub fn window(spans: Spans, index: u64) ?Window {
     return .{ .first = first, .count = @min(window_records, spans.count - first) };
 }
 
-/// The byte limit of a chunk. Compressed chunks also shrink so that a small append still occupies
-/// every lane; the original's rule.
-pub fn chunkLimit(compressed: bool, spans: Spans, lane_count: u32) u64 {
-    if (!compressed) return chunk_bytes;
-    const shares = @min(spans.count, lane_count);
-    return @min(chunk_bytes, std.math.divCeil(u64, spans.totalBytes(), shares) catch unreachable);
-}
+/// How large chunks may get.
+pub const Limit = struct {
+    bytes_max: u64,
+    /// Chunks shrink to this towards the end of a window, so that no lane is left with a large one alone.
+    bytes_min: u64,
+    lane_count: u32,
 
-/// At most this many chunks come out of a window: one record each.
-pub fn chunksMax(win: Window) usize {
-    return @intCast(win.count);
+    /// Raw chunks cost a write each, which is dear where it is small. Compressed ones are cheap beside their
+    /// coding, and also shrink so that a small append still occupies every lane; the original's rule.
+    pub fn of(compressed: bool, spans: Spans, lane_count: u32) Limit {
+        const shares = @min(spans.count, lane_count);
+        const share = std.math.divCeil(u64, spans.totalBytes(), shares) catch unreachable;
+        const bytes_max = if (compressed) @min(chunk_bytes, share) else chunk_bytes;
+        const bytes_min: u64 = if (compressed) 32 << 10 else 128 << 10;
+        return .{ .bytes_max = bytes_max, .bytes_min = @min(bytes_min, bytes_max), .lane_count = lane_count };
+    }
+
+    /// With `left` bytes of the window not yet cut.
+    fn next(limit: Limit, left: u64) u64 {
+        return std.math.clamp(left / (2 * limit.lane_count), limit.bytes_min, limit.bytes_max);
+    }
+};
+
+/// At most this many chunks come out of any window of `spans`. Two that follow each other in a shard have
+/// more than bytes_min together, and each is of one record at least.
+pub fn chunksMax(spans: Spans, shard_count: u32, limit: Limit) usize {
+    const by_bytes = spans.totalBytes() * 2 / limit.bytes_min + shard_count;
+    return @intCast(@min(by_bytes, @min(spans.count, window_records)));
 }
 
 /// Cuts a window into chunks, round-robin over the shards. `base_id` is the id of append index 0.
-/// Returns how many of `chunks` (at least chunksMax) were filled.
-pub fn cut(spans: Spans, win: Window, base_id: u64, shard_count: u32, limit: u64, chunks: []Chunk) usize {
-    assert(chunks.len >= chunksMax(win));
-    assert(limit >= 1);
+/// Returns how many of `chunks` (chunksMax of them) were filled.
+pub fn cut(spans: Spans, win: Window, base_id: u64, shard_count: u32, limit: Limit, chunks: []Chunk) usize {
+    assert(limit.bytes_min >= 1);
+    assert(limit.bytes_max >= limit.bytes_min);
     // next[s]: the next record of shard s, as an index into the append.
     var next: [255]u64 = undefined;
     const end = win.first + win.count;
+    var left = spans.start(end) - spans.start(win.first);
     for (0..shard_count) |shard| {
         const shift = (shard + shard_count - (base_id + win.first) % shard_count) % shard_count;
         next[shard] = win.first + shift;
@@ -99,14 +117,16 @@ pub fn cut(spans: Spans, win: Window, base_id: u64, shard_count: u32, limit: u64
         for (0..shard_count) |shard| {
             if (next[shard] >= end) continue;
             more = true;
+            const bytes_max = limit.next(left);
             var chunk: Chunk = .{ .first = next[shard], .count = 0, .sequence = sequence, .bytes = 0 };
             while (next[shard] < end) {
                 const record_bytes = spans.record(next[shard]).len;
-                if (chunk.count > 0 and chunk.bytes + record_bytes > limit) break;
+                if (chunk.count > 0 and chunk.bytes + record_bytes > bytes_max) break;
                 chunk.bytes += record_bytes;
                 chunk.count += 1;
                 next[shard] += shard_count;
             }
+            left -= chunk.bytes;
             chunks[filled] = chunk;
             filled += 1;
         }
@@ -129,7 +149,12 @@ test "every record is in exactly one chunk, ids ascend, bytes stay in the limit"
         const count = random.intRangeAtMost(u64, 1, 3000);
         const shard_count = random.intRangeAtMost(u32, 1, 255);
         const base_id = random.int(u32);
-        const limit = random.intRangeAtMost(u64, 1, 4000);
+        const bytes_max = random.intRangeAtMost(u64, 1, 4000);
+        const limit: Limit = .{
+            .bytes_max = bytes_max,
+            .bytes_min = random.intRangeAtMost(u64, 1, bytes_max),
+            .lane_count = random.intRangeAtMost(u32, 1, 9),
+        };
         const ends = try gpa.alloc(u64, count);
         defer gpa.free(ends);
         var at: u64 = 0;
@@ -146,7 +171,7 @@ test "every record is in exactly one chunk, ids ascend, bytes stay in the limit"
         while (first < count) {
             const win: Window = .{ .first = first, .count = random.intRangeAtMost(u64, 1, count - first) };
             first += win.count;
-            const chunks = try gpa.alloc(Chunk, chunksMax(win));
+            const chunks = try gpa.alloc(Chunk, chunksMax(spans, shard_count, limit));
             defer gpa.free(chunks);
             const filled = cut(spans, win, base_id, shard_count, limit, chunks);
             var sequence_next: [255]u32 = @splat(0);
@@ -164,7 +189,7 @@ test "every record is in exactly one chunk, ids ascend, bytes stay in the limit"
                     bytes += spans.record(index).len;
                 }
                 try std.testing.expectEqual(bytes, chunk.bytes);
-                try std.testing.expect(bytes <= limit or chunk.count == 1);
+                try std.testing.expect(bytes <= bytes_max or chunk.count == 1);
             }
         }
         try std.testing.expect(std.mem.allEqual(bool, seen, true));

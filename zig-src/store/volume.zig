@@ -8,6 +8,7 @@ const format = @import("format.zig");
 const codec = @import("codec.zig");
 const map_module = @import("map.zig");
 const residence_module = @import("residence.zig");
+const reserve = @import("reserve.zig");
 const checksum = @import("checksum.zig");
 const scratch = @import("scratch.zig");
 const parts = @import("parts.zig");
@@ -41,9 +42,8 @@ pub const Home = struct {
 /// Every so many batches of a set its parts count one: with many of them, counting costs as much as copying.
 const batches_per_tick = 4;
 
-/// Copied or decoded in some tens of microseconds (docs/performance.md).
-const quick_raw_bytes_max = 512 << 10;
-const quick_zstd_bytes_max = 16 << 10;
+/// Copied in some tens of microseconds, or decoded in some hundreds (docs/performance.md).
+const quick_bytes_max = 512 << 10;
 
 pub const Volume = struct {
     io: Io,
@@ -61,6 +61,8 @@ pub const Volume = struct {
 
     meta: Io.File,
     data: []Io.File,
+    /// Builds only: blocks are asked for ahead of large writes.
+    reserves: bool = false,
     /// Readers only, and only where it can be had. Null: every read is positional.
     map: ?map_module.Map = null,
     /// Stored bytes of all records, where there is a map.
@@ -119,7 +121,7 @@ pub const Volume = struct {
         return if (volume.map) |*map| !map.isBroken() else false;
     }
 
-    /// Up to how many bytes of records a gather takes some tens of microseconds and waits for no disk.
+    /// Up to how many bytes of records a gather takes well below a millisecond and waits for no disk.
     /// 0: none.
     pub fn quickBytes(volume: *const Volume) u64 {
         if (volume.table) |table| {
@@ -133,10 +135,7 @@ pub const Volume = struct {
             const residence = if (volume.residence) |*there| there else return 0;
             if (!residence.isResident(map_module.nowNs()) or volume.usableMap() == null) return 0;
         }
-        return switch (volume.codec) {
-            .raw => quick_raw_bytes_max,
-            .zstd, .zstd_dict => quick_zstd_bytes_max,
-        };
+        return quick_bytes_max;
     }
 
     /// A lane had to wait for the disk.
@@ -179,6 +178,11 @@ pub const Volume = struct {
         volume.data[shard].writePositionalAll(volume.io, source, offset) catch |err| {
             return fault.failOs(err, .{ .data = shard }, "writing records");
         };
+    }
+
+    /// Says that `bytes` will be written to a shard from `offset` on. Only makes it faster.
+    pub fn reserveData(volume: *const Volume, shard: u32, offset: u64, bytes: u64) void {
+        if (volume.reserves) reserve.ask(volume.data[shard], offset, bytes);
     }
 
     /// Writes `pieces` back to back. They are used up.

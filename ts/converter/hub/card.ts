@@ -2,7 +2,7 @@
  * What a repository says of itself: the YAML block in front of README.md, and the two other files that
  * `datasets` reads (`.huggingface.yaml` in addition to it, `dataset_infos.json` of old repositories).
  */
-import { parseDocument } from 'yaml';
+import { parseDocument, type Tags } from 'yaml';
 import { LoaderxError, show } from '../../errors.js';
 import { isSplitName } from './names.js';
 
@@ -66,11 +66,23 @@ function blockOf(text: string): string | undefined {
   return /^\uFEFF?\s*---[\r\n]+([\S\s]*?)[\r\n]+---(?:\r\n|\n|$)/.exec(text)?.[1];
 }
 
+/** YAML 1.1 has `y` and `n` for booleans too. PyYAML has not, and columns are called so. */
+function asPython(tag: Tags[number]): Tags[number] {
+  if (typeof tag === 'string' || tag.tag !== 'tag:yaml.org,2002:bool') return tag;
+  const { test } = tag;
+  if (test === undefined) return tag;
+  return { ...tag, test: new RegExp(`^(?![YyNn]$)(?:${test.source})`, test.flags) };
+}
+
 function yamlOf(text: string, wrong: Wrong): Fields {
   let value: unknown;
   try {
     // 1.1 is what Python reads. Aliases may not blow up a small text.
-    const document = parseDocument(text, { version: '1.1', logLevel: 'silent' });
+    const document = parseDocument(text, {
+      version: '1.1',
+      customTags: (tags) => tags.map(asPython),
+      logLevel: 'silent',
+    });
     const [error] = document.errors;
     if (error !== undefined) throw error;
     value = document.toJS({ maxAliasCount: 100 });
