@@ -12,7 +12,7 @@ import {
   createSettings,
   itemShapeOf,
   ndimOf,
-  verifiesDigest,
+  verifyingOf,
 } from '../ts/store/options.js';
 import { streamOf } from '../ts/store/stream.js';
 
@@ -130,10 +130,10 @@ t.test('dimensions, bytes of a batch, how to close, what to verify', async (t) =
   for (const wrong of [0, 'true', null]) {
     refused(t, () => closeSettings({ integrity: wrong }), 'TypeError', 'must be true or false');
   }
-  t.equal(verifiesDigest(undefined), false);
-  t.equal(verifiesDigest('digest'), true);
+  t.equal(verifyingOf(undefined), 'none');
+  t.equal(verifyingOf('digest'), 'all');
   for (const wrong of [true, 'all', null]) {
-    refused(t, () => verifiesDigest(wrong), 'TypeError', "verify must be 'digest'");
+    refused(t, () => verifyingOf(wrong), 'TypeError', "verify must be 'digest'");
   }
 });
 
