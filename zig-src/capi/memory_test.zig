@@ -23,7 +23,6 @@ extern fn zr_store_get_info(*const Handle, *exports.StoreInfo) void;
 extern fn zr_store_gather_fixed(*Handle, [*]const u64, u64, u64, [*]u8, ?*const u32, ?*exports.CError) i32;
 const Alloc = *const fn (?*anyopaque, u64) callconv(.c) ?[*]u8;
 extern fn zr_store_gather_ragged(*Handle, [*]const u64, u64, *const exports.RaggedGeometry, u64, Alloc, ?*anyopaque, [*]u64, [*]u64, ?*const u32, ?*exports.CError) i32;
-extern fn zr_store_join([*]const *Handle, [*]const u8, u64, u32, *?*Handle, ?*exports.CError) i32;
 extern fn zr_store_quick_bytes(*const Handle) u64;
 extern fn zr_store_logical_bytes(*Handle, [*]const u64, u64, [*]u64, ?*const u32, ?*exports.CError) i32;
 extern fn zr_store_page(*const Handle, [*]u8, ?*exports.CError) i32;
@@ -185,12 +184,6 @@ const World = struct {
         _ = zr_store_quick_bytes(world.store.?);
         return 0;
     }
-    fn join(world: *World) i32 {
-        var joined: ?*Handle = null;
-        const status = zr_store_join(&.{world.store.?}, &.{0}, 1, 0, &joined, &world.failure);
-        zr_store_close(joined);
-        return status;
-    }
     fn logicalBytes(world: *World) i32 {
         return zr_store_logical_bytes(world.store.?, &world.ids, count, &world.numbers, null, &world.failure);
     }
@@ -305,7 +298,6 @@ const rows = [_]Row{
     .{ .names = &.{"zr_store_get_info"}, .before = World.opened, .call = World.getInfo, .takes_none = true },
     .{ .names = &.{"zr_store_gather_fixed"}, .before = World.opened, .call = World.gatherFixed },
     .{ .names = &.{"zr_store_gather_ragged"}, .before = World.opened, .call = World.gatherRagged },
-    .{ .names = &.{"zr_store_join"}, .before = World.opened, .call = World.join },
     .{ .names = &.{"zr_store_quick_bytes"}, .before = World.opened, .call = World.quickBytes, .takes_none = true },
     .{ .names = &.{"zr_store_logical_bytes"}, .before = World.opened, .call = World.logicalBytes, .takes_none = true },
     .{ .names = &.{"zr_store_page"}, .before = World.opened, .call = World.page, .takes_none = true },
