@@ -450,7 +450,13 @@ const rooms: readonly (readonly [string, readonly string[]])[] = [
     ],
   ],
   ['cli/cat', ['exporters/npy', 'cli/command', 'cli/text']],
-  ['cli/export', ['exporters/npy', 'inspect/progress', 'cli/command', 'cli/text']],
+  [
+    'cli/export',
+    [
+      ...['exporters/npy', 'exporters/pictures', 'inspect/progress'],
+      ...['cli/command', 'cli/text'],
+    ],
+  ],
   ['cli/import', ['importers/import', 'node:fs', 'cli/files', ...cliDoors]],
   [
     'cli/main',

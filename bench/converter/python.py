@@ -48,9 +48,34 @@ def prepare(workload, rows, file):
             pa.array(rng.standard_normal(offsets[-1] * 4).astype(np.float32)), 4
         )
         table = pa.table({"boxes": pa.ListArray.from_arrays(offsets, boxes)})
+    elif workload == "pictures":
+        table = pictures(rows, rng)
     else:
         raise SystemExit(f"there is no workload {workload}")
-    pq.write_table(table, file, row_group_size=20_000)
+    pq.write_table(table, file, row_group_size=20_000 if workload != "pictures" else 500)
+
+
+def pictures(rows, rng):
+    """JPEG of 224 x 224, smooth with noise, so that they compress about as photographs do."""
+    import io
+
+    import numpy as np
+    import pyarrow as pa
+    from PIL import Image
+
+    files = []
+    for _ in range(64):
+        small = rng.integers(0, 256, (14, 14, 3)).astype(np.uint8)
+        smooth = np.asarray(Image.fromarray(small).resize((224, 224), Image.BICUBIC))
+        noisy = smooth + rng.normal(0, 6, smooth.shape)
+        kept = io.BytesIO()
+        Image.fromarray(np.clip(noisy, 0, 255).astype(np.uint8)).save(kept, "JPEG", quality=90)
+        files.append({"bytes": kept.getvalue(), "path": None})
+    kind = pa.struct([("bytes", pa.binary()), ("path", pa.string())])
+    column = pa.array([files[row % len(files)] for row in range(rows)], kind)
+    features = {"info": {"features": {"image": {"_type": "Image"}}}}
+    schema = pa.schema([("image", kind)], metadata={"huggingface": json.dumps(features)})
+    return pa.table([column], schema=schema)
 
 
 def peak():
