@@ -22,20 +22,23 @@ pub const FileSizeLimit = struct {
     before: ?posix.sigset_t,
 
     pub fn hold() FileSizeLimit {
-        if (builtin.os.tag != .linux) return .{ .before = null };
-        const set = only(.XFSZ);
-        var before: posix.sigset_t = undefined;
-        posix.sigprocmask(posix.SIG.BLOCK, &set, &before);
-        return .{ .before = if (posix.sigismember(&before, .XFSZ)) null else before };
+        if (builtin.os.tag == .linux) {
+            const set = only(.XFSZ);
+            var before: posix.sigset_t = undefined;
+            posix.sigprocmask(posix.SIG.BLOCK, &set, &before);
+            return .{ .before = if (posix.sigismember(&before, .XFSZ)) null else before };
+        } else return .{ .before = null };
     }
 
     pub fn release(held: FileSizeLimit) void {
-        const before = held.before orelse return;
-        // What came meanwhile must not arrive after all.
-        const set = only(.XFSZ);
-        const now: linux.timespec = .{ .sec = 0, .nsec = 0 };
-        _ = linux.syscall4(.rt_sigtimedwait, @intFromPtr(&set), 0, @intFromPtr(&now), kernel_set_bytes);
-        posix.sigprocmask(posix.SIG.SETMASK, &before, null);
+        if (builtin.os.tag == .linux) {
+            const before = held.before orelse return;
+            // What came meanwhile must not arrive after all.
+            const set = only(.XFSZ);
+            const now: linux.timespec = .{ .sec = 0, .nsec = 0 };
+            _ = linux.syscall4(.rt_sigtimedwait, @intFromPtr(&set), 0, @intFromPtr(&now), kernel_set_bytes);
+            posix.sigprocmask(posix.SIG.SETMASK, &before, null);
+        }
     }
 };
 
