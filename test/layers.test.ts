@@ -251,7 +251,10 @@ const rooms: readonly (readonly [string, readonly string[]])[] = [
     'converter/survey',
     ['dtype', 'errors', 'converter/images', 'converter/layout', 'converter/rows'],
   ],
-  ['converter/staging', ['errors', 'node:fs', 'node:path', 'store/dense', 'store/open']],
+  [
+    'converter/staging',
+    ['errors', 'node:fs', 'node:path', 'store/dense', 'store/folder', 'store/open'],
+  ],
   ['parts', ['errors', 'node:fs', 'node:path', 'store/path', 'converter/staging']],
   [
     'converter/convert',
@@ -267,7 +270,7 @@ const rooms: readonly (readonly [string, readonly string[]])[] = [
   // Files of others: what each kind is, as a dataset; and the way back.
   ['importers/literal', []],
   ['importers/npy-header', ['dtype', 'errors', 'importers/literal']],
-  ['importers/bytes', ['errors', 'node:fs/promises']],
+  ['importers/bytes', ['errors', 'node:fs', 'node:readline']],
   [
     'importers/npy',
     ['dtype', 'errors', 'converter/dataset', 'importers/bytes', 'importers/npy-header'],
@@ -284,18 +287,12 @@ const rooms: readonly (readonly [string, readonly string[]])[] = [
   ],
   [
     'importers/jsonl',
-    [
-      ...['errors', 'node:fs', 'node:readline', 'lossless-json', 'importers/bytes'],
-      ...['importers/cells', 'importers/table'],
-    ],
+    [...['errors', 'lossless-json', 'importers/bytes', 'importers/cells'], 'importers/table'],
   ],
   ['importers/tokenizer', ['errors', 'node:fs', 'node:module', 'node:path', 'node:url']],
   [
     'importers/text',
-    [
-      ...['errors', 'node:fs', 'node:readline', 'converter/dataset', 'importers/bytes'],
-      'importers/tokenizer',
-    ],
+    [...['errors', 'converter/dataset', 'importers/bytes', 'importers/tokenizer']],
   ],
   [
     'importers/pictures',
@@ -322,7 +319,7 @@ const rooms: readonly (readonly [string, readonly string[]])[] = [
       'node:fs',
     ],
   ],
-  ['exporters/target', ['errors', 'node:crypto', 'node:fs/promises', 'node:path', 'inspect/info']],
+  ['exporters/target', ['errors', 'node:crypto', 'node:fs/promises', 'node:path', 'store/folder']],
   ['exporters/zip', ['errors', 'node:zlib']],
   [
     'exporters/npy',
@@ -416,7 +413,7 @@ const rooms: readonly (readonly [string, readonly string[]])[] = [
   ['cli/terminal', ['inspect/picture', 'inspect/progress', 'cli/text']],
   ['cli/output', ['node:fs', 'cli/terminal']],
   ['cli/command', ['errors', 'cli/terminal']],
-  ['cli/files', ['errors', 'node:fs', 'node:path', 'inspect/info', 'cli/command']],
+  ['cli/files', ['node:fs', 'node:path', 'inspect/info', 'cli/command']],
   ['cli/several', ['errors', 'inspect/info', 'cli/terminal', 'cli/text']],
   ['cli/info', ['inspect/facts', 'inspect/info', 'cli/several', ...cliDoors]],
   [
@@ -431,7 +428,7 @@ const rooms: readonly (readonly [string, readonly string[]])[] = [
   ['cli/diff', ['inspect/diff', 'cli/info', ...cliDoors]],
   ['cli/recode', ['inspect/recode', 'cli/files', ...cliDoors]],
   ['cli/concat', ['inspect/set', 'cli/command', 'cli/text']],
-  ['cli/merge', ['inspect/recode', 'cli/command', 'cli/files', 'cli/recode', 'cli/text']],
+  ['cli/merge', ['inspect/recode', 'cli/command', 'cli/recode', 'cli/text']],
   ['cli/train-dict', ['dict', 'store/open', 'cli/command', 'cli/files', 'cli/text']],
   [
     'cli/convert',
@@ -443,7 +440,7 @@ const rooms: readonly (readonly [string, readonly string[]])[] = [
   [
     'exporters/pictures',
     [
-      ...['errors', 'ndarray', 'node:crypto', 'node:fs/promises', 'node:path', 'signal'],
+      ...['errors', 'ndarray', 'node:fs/promises', 'node:path', 'signal', 'store/folder'],
       ...['store/capability', 'store/fields', 'store/open', 'store/walk', 'inspect/picture'],
       ...['inspect/png', 'inspect/progress', 'inspect/settings', 'exporters/npy'],
       'exporters/target',

@@ -8,7 +8,7 @@ import fs from 'node:fs';
 import path from 'node:path';
 import { Staging } from './converter/staging.js';
 import { ArgumentRangeError, ArgumentTypeError, LoaderxError, show } from './errors.js';
-import { locate } from './store/path.js';
+import { type Location, locateUtf8 } from './store/path.js';
 
 /** Part `part` of `of`, counted from 0. */
 export interface Part {
@@ -85,23 +85,39 @@ export async function writePart(
   part: Part,
   build: (folder: string) => Promise<void>,
 ): Promise<{ readonly path: string; readonly wasThere: boolean }> {
-  const { shown, native } = locate(target);
-  if (typeof native !== 'string') {
-    throw new ArgumentTypeError('path', 'path must be text that is UTF-8');
-  }
+  const result = await partBuilt(locateUtf8(target), part, async (folder) => {
+    const staging = Staging.begin(folder);
+    try {
+      await build(staging.root);
+      await staging.publish();
+    } catch (error) {
+      await staging.discard();
+      throw error;
+    }
+  });
+  return { path: result.path, wasThere: result.wasThere };
+}
+
+/**
+ * Runs `build` for a part's folder, unless that is there already, or another process has made it meanwhile.
+ *
+ * @param build makes the folder, complete or not at all; `shown` is what messages call it
+ */
+export async function partBuilt<T>(
+  { native, shown }: Location & { readonly native: string },
+  part: Part,
+  build: (folder: string, shown: string) => Promise<T>,
+): Promise<{ readonly path: string; readonly wasThere: boolean; readonly built?: T }> {
   const name = partName(part);
   const folder = path.join(native, name);
   const own = `${shown.replace(/[/\\]+$/, '')}/${name}`;
-  if (fs.existsSync(folder)) return { path: own, wasThere: true };
-  const staging = Staging.begin(folder);
+  const there = { path: own, wasThere: true };
+  if (fs.existsSync(folder)) return there;
   try {
-    await build(staging.root);
-    await staging.publish();
-    return { path: own, wasThere: false };
+    return { path: own, wasThere: false, built: await build(folder, own) };
   } catch (error) {
-    await staging.discard();
-    const isThere = error instanceof LoaderxError && error.code === 'EXISTS';
-    if (isThere && fs.existsSync(folder)) return { path: own, wasThere: true };
+    const isTaken = error instanceof LoaderxError && error.code === 'EXISTS';
+    if (isTaken && fs.existsSync(folder)) return there;
     throw error;
   }
 }

@@ -58,6 +58,11 @@ export function textOf(values: OptionValues, name: string): string | undefined {
   return typeof value === 'string' ? value : undefined;
 }
 
+/** Names with commas between them. */
+export function listOf(values: OptionValues, name: string): readonly string[] | undefined {
+  return textOf(values, name)?.split(',');
+}
+
 export function isGiven(values: OptionValues, name: string): boolean {
   return values[name] === true;
 }

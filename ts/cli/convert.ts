@@ -8,6 +8,7 @@ import {
   choiceOf,
   exitCodes,
   isGiven,
+  listOf,
   numberOf,
   type OptionValues,
   textOf,
@@ -130,11 +131,6 @@ function partIn(values: OptionValues): ConvertOptions['part'] {
   const match = /^(\d{1,6})\/(\d{1,6})$/.exec(text);
   if (match === null) throw new UsageError(`--part wants K/N, such as 3/64, got ${text}`);
   return { part: Number(match[1]), of: Number(match[2]) };
-}
-
-/** Names with commas between them. */
-function listOf(values: OptionValues, name: string): readonly string[] | undefined {
-  return textOf(values, name)?.split(',');
 }
 
 async function sourceOf(

@@ -1,8 +1,7 @@
 /** Files that commands read and write beside containers. */
 import fs from 'node:fs';
 import path from 'node:path';
-import { LoaderxError } from '../errors.js';
-import { isContainerFolder } from '../inspect/info.js';
+import { assertNoContainer } from '../inspect/info.js';
 import { fileError } from './command.js';
 
 /** What a dictionary file holds. */
@@ -19,14 +18,7 @@ export function bytesOf(file: string): Uint8Array {
  * take the place of what the container is made of.
  */
 export function writeOut(file: string, bytes: Uint8Array, force: boolean): void {
-  const folder = folderOf(file);
-  if (isContainerFolder(folder)) {
-    throw new LoaderxError(
-      'EXISTS',
-      `${file}: ${folder} is a container, and nothing is written into one: name another folder`,
-      { path: file },
-    );
-  }
+  assertNoContainer(folderOf(file), file);
   try {
     fs.writeFileSync(file, bytes, { flag: force ? 'w' : 'wx' });
   } catch (error) {

@@ -6,6 +6,7 @@ import {
   choiceOf,
   exitCodes,
   isGiven,
+  listOf,
   numberOf,
   type OptionValues,
   textOf,
@@ -103,15 +104,13 @@ export const importCommand: Command = {
 function readOptions(values: OptionValues): ReadOptions {
   const format = textOf(values, 'format');
   const names = choiceOf(values, 'names', ['portable', 'any']);
-  const columns = textOf(values, 'columns')?.split(',');
+  const columns = listOf(values, 'columns');
   const strings = choiceOf(values, 'strings', ['refuse', 'utf8']);
-  const dtypes = textOf(values, 'dtypes')
-    ?.split(',')
-    .map((pair) => {
-      const match = /^(.+)=([a-z0-9]+)$/s.exec(pair);
-      if (match === null) throw new UsageError(`--dtypes wants COLUMN=DTYPE, got ${pair}`);
-      return [match[1], match[2]];
-    });
+  const dtypes = listOf(values, 'dtypes')?.map((pair) => {
+    const match = /^(.+)=([a-z0-9]+)$/s.exec(pair);
+    if (match === null) throw new UsageError(`--dtypes wants COLUMN=DTYPE, got ${pair}`);
+    return [match[1], match[2]];
+  });
   const layout = choiceOf(values, 'layout', ['HWC', 'CHW']);
   const mode = textOf(values, 'mode');
   const tokenizer = textOf(values, 'tokenizer');

@@ -1,16 +1,7 @@
 /** `npx loaderx merge`: several containers as one, copied. */
 import { merge } from '../inspect/recode.js';
-import {
-  type Command,
-  choiceOf,
-  exitCodes,
-  isGiven,
-  numberOf,
-  textOf,
-  UsageError,
-} from './command.js';
-import { bytesOf } from './files.js';
-import { linesOf } from './recode.js';
+import { type Command, choiceOf, exitCodes, textOf, UsageError } from './command.js';
+import { formOf, formOptions, linesOf } from './recode.js';
 import { countText, plain } from './text.js';
 
 export const mergeCommand: Command = {
@@ -27,10 +18,7 @@ export const mergeCommand: Command = {
     output: { type: 'string', short: 'o', value: 'TARGET', help: 'the container that is made' },
     codec: { type: 'string', value: 'CODEC', help: 'raw, zstd or zstd_dict' },
     dict: { type: 'string', value: 'FILE', help: 'the dictionary for zstd_dict' },
-    shards: { type: 'string', value: 'N', help: 'data files, 1 to 255' },
-    dialect: { type: 'string', value: 'D', help: '2.4 or 2.8: which Python loaderx reads it' },
-    integrity: { type: 'boolean', help: 'with an integrity file' },
-    durable: { type: 'boolean', help: 'on the disk when it is done' },
+    ...formOptions,
   },
   examples: [
     ['merge a backup/image -o both', 'two containers, or a set, as one'],
@@ -42,18 +30,12 @@ export const mergeCommand: Command = {
     const target = textOf(values, 'output');
     if (target === undefined) throw new UsageError('-o TARGET is missing');
     const codec = choiceOf(values, 'codec', ['raw', 'zstd', 'zstd_dict']);
-    const dict = textOf(values, 'dict');
-    const dataShards = numberOf(values, 'shards');
-    const dialect = choiceOf(values, 'dialect', ['2.4', '2.8']);
+    const form = formOf(values);
     const result = await terminal.long(`merge ${plain(target)}`, (options) =>
       merge(positionals, target, {
         ...options,
+        ...form(),
         ...(codec === undefined ? {} : { codec }),
-        ...(dict === undefined ? {} : { dictBytes: bytesOf(dict) }),
-        ...(dataShards === undefined ? {} : { dataShards }),
-        ...(dialect === undefined ? {} : { dialect }),
-        integrity: isGiven(values, 'integrity'),
-        durable: isGiven(values, 'durable'),
       }),
     );
     const [first = '', ...others] = positionals;

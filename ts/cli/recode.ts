@@ -1,5 +1,5 @@
 /** `npx loaderx recode`: the same records in another form. */
-import { type RecodeResult, recode } from '../inspect/recode.js';
+import { type MergeOptions, type RecodeResult, recode } from '../inspect/recode.js';
 import {
   assertCount,
   type Command,
@@ -7,12 +7,37 @@ import {
   exitCodes,
   isGiven,
   numberOf,
+  type OptionValues,
   textOf,
   UsageError,
 } from './command.js';
 import { bytesOf } from './files.js';
 import type { Terminal } from './terminal.js';
 import { bytesText, countText, digits3, plain } from './text.js';
+
+/** What recode and merge say of the container that they make, beside its codec and dictionary. */
+export const formOptions: Command['options'] = {
+  shards: { type: 'string', value: 'N', help: 'data files, 1 to 255' },
+  dialect: { type: 'string', value: 'D', help: '2.4 or 2.8: which Python loaderx reads it' },
+  integrity: { type: 'boolean', help: 'with an integrity file' },
+  durable: { type: 'boolean', help: 'on the disk when it is done' },
+};
+
+type Form = Pick<MergeOptions, 'dictBytes' | 'dataShards' | 'dialect' | 'integrity' | 'durable'>;
+
+/** What was said of it. A dictionary is read when the work begins. */
+export function formOf(values: OptionValues): () => Form {
+  const dict = textOf(values, 'dict');
+  const dataShards = numberOf(values, 'shards');
+  const dialect = choiceOf(values, 'dialect', ['2.4', '2.8']);
+  return () => ({
+    ...(dict === undefined ? {} : { dictBytes: bytesOf(dict) }),
+    ...(dataShards === undefined ? {} : { dataShards }),
+    ...(dialect === undefined ? {} : { dialect }),
+    integrity: isGiven(values, 'integrity'),
+    durable: isGiven(values, 'durable'),
+  });
+}
 
 export const recodeCommand: Command = {
   name: 'recode',
@@ -30,10 +55,7 @@ export const recodeCommand: Command = {
       value: 'FILE',
       help: 'the dictionary for zstd_dict, as train-dict makes it',
     },
-    shards: { type: 'string', value: 'N', help: 'data files, 1 to 255' },
-    dialect: { type: 'string', value: 'D', help: '2.4 or 2.8: which Python loaderx reads it' },
-    integrity: { type: 'boolean', help: 'with an integrity file' },
-    durable: { type: 'boolean', help: 'on the disk when it is done' },
+    ...formOptions,
   },
   examples: [
     ['recode train/text train/text-small --codec zstd_dict', 'smaller, with a dictionary'],
@@ -46,19 +68,9 @@ export const recodeCommand: Command = {
     const [source = '', target = ''] = positionals;
     const codec = choiceOf(values, 'codec', ['raw', 'zstd', 'zstd_dict']);
     if (codec === undefined) throw new UsageError('--codec is missing: there is no default');
-    const dict = textOf(values, 'dict');
-    const dataShards = numberOf(values, 'shards');
-    const dialect = choiceOf(values, 'dialect', ['2.4', '2.8']);
+    const form = formOf(values);
     const result = await terminal.long(`recode ${plain(source)}`, (options) =>
-      recode(source, target, {
-        ...options,
-        codec,
-        ...(dict === undefined ? {} : { dictBytes: bytesOf(dict) }),
-        ...(dataShards === undefined ? {} : { dataShards }),
-        ...(dialect === undefined ? {} : { dialect }),
-        integrity: isGiven(values, 'integrity'),
-        durable: isGiven(values, 'durable'),
-      }),
+      recode(source, target, { ...options, ...form(), codec }),
     );
     if (terminal.json) terminal.answer({ path: target, ...result });
     else for (const line of linesOf(source, target, result, terminal)) terminal.line(line);

@@ -15,12 +15,12 @@ import fs from 'node:fs';
 import path from 'node:path';
 import { trainDict } from '../dict.js';
 import { ArgumentRangeError, ArgumentTypeError, LoaderxError, show } from '../errors.js';
-import { type Part, partName, partOf, partRange } from '../parts.js';
+import { type Part, partBuilt, partOf, partRange } from '../parts.js';
 import { givenUp, signalOf } from '../signal.js';
 import type { CodecOptions } from '../store/capability.js';
 import { type Fields, knownFields } from '../store/fields.js';
 import { open } from '../store/open.js';
-import { locate } from '../store/path.js';
+import { locateUtf8 } from '../store/path.js';
 import { type ColumnOptions, type ColumnWriter, createColumn, unequalCounts } from './column.js';
 import type { ColumnValues, Dataset, DatasetSplits, RowBatch } from './dataset.js';
 import type { ImageLimits } from './images.js';
@@ -252,26 +252,14 @@ async function converted(
   settings: Settings,
   manner: Manner,
 ): Promise<Converted> {
-  const { shown, native } = locate(target);
-  if (typeof native !== 'string') {
-    throw new ArgumentTypeError('path', 'path must be text that is UTF-8');
-  }
+  const { shown, native } = locateUtf8(target);
   const { signal, part } = settings;
   if (isAborted(signal)) throw givenUp(shown, signal);
   if (part === undefined) return await built(native, shown, plans, settings, manner);
-  const name = partName(part);
-  const folder = path.join(native, name);
-  const folderShown = `${shown.replace(/[/\\]+$/, '')}/${name}`;
-  const done = { path: folderShown, columns: plans.flatMap(columnsOf), wasThere: true };
-  if (fs.existsSync(folder)) return done;
-  try {
-    return await built(folder, folderShown, plans, settings, manner);
-  } catch (error) {
-    // Another process has made the same part meanwhile.
-    if (error instanceof LoaderxError && error.code === 'EXISTS' && fs.existsSync(folder))
-      return done;
-    throw error;
-  }
+  const made = await partBuilt({ native, shown }, part, (folder, own) =>
+    built(folder, own, plans, settings, manner),
+  );
+  return made.built ?? { path: made.path, columns: plans.flatMap(columnsOf), wasThere: true };
 }
 
 function columnsOf({ split, layouts, rowCount = 0 }: Plan): ConvertedColumn[] {

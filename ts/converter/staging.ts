@@ -15,6 +15,7 @@ import fs from 'node:fs';
 import path from 'node:path';
 import { LoaderxError } from '../errors.js';
 import { Dense } from '../store/dense.js';
+import { takenError } from '../store/folder.js';
 import { open } from '../store/open.js';
 
 const marker = '.convert-';
@@ -82,7 +83,7 @@ export class Staging {
     } catch (cause) {
       const { code } = cause as NodeJS.ErrnoException;
       if (code === 'ENOTEMPTY' || code === 'EEXIST' || code === 'ENOTDIR')
-        throw taken(this.#target);
+        throw takenError(this.#target);
       throw asIo(this.#target, 'moving the result there', cause);
     }
     await this.discard();
@@ -96,11 +97,7 @@ export class Staging {
 }
 
 function assertFree(target: string): void {
-  if (fs.lstatSync(target, { throwIfNoEntry: false }) !== undefined) throw taken(target);
-}
-
-function taken(target: string): LoaderxError {
-  return new LoaderxError('EXISTS', `${target}: something is there already`, { path: target });
+  if (fs.lstatSync(target, { throwIfNoEntry: false }) !== undefined) throw takenError(target);
 }
 
 /** Whether a live process holds the lock of a conversion's folder. */

@@ -2,7 +2,6 @@
  * Containers of pictures as folders of PNG files, one for each record: `000017.png`. With labels they lie in
  * folders of classes, which `importFiles` takes back.
  */
-import { randomBytes } from 'node:crypto';
 import fs from 'node:fs/promises';
 import path from 'node:path';
 import { LoaderxError, show } from '../errors.js';
@@ -14,10 +13,11 @@ import type { NdArray } from '../ndarray.js';
 import { givenUp } from '../signal.js';
 import type { DenseReader, RaggedReader } from '../store/capability.js';
 import { knownFields } from '../store/fields.js';
+import { takenError } from '../store/folder.js';
 import { open } from '../store/open.js';
 import { walk } from '../store/walk.js';
 import { type ExportResult, Meter, written } from './npy.js';
-import { assertOutside, isThere, taken, writingFailed } from './target.js';
+import { assertOutside, hiddenBeside, isThere, writingFailed } from './target.js';
 
 export interface ExportPicturesOptions extends LongOptions {
   /**
@@ -45,9 +45,8 @@ export async function exportPictures(
   await using reader = open(source);
   const classes = await classesOf(reader, options.labels);
   assertOutside(folder);
-  if (await isThere(folder)) throw taken(folder);
-  const hidden = `.${path.basename(folder)}.export-${randomBytes(6).toString('hex')}`;
-  const part = path.join(path.dirname(path.resolve(folder)), hidden);
+  if (await isThere(folder)) throw takenError(folder);
+  const part = hiddenBeside(folder);
   const digits = Math.max(6, String(reader.length - 1).length);
   const meter = new Meter(work, reader.length);
   try {
@@ -66,7 +65,7 @@ export async function exportPictures(
       batch[Symbol.dispose]();
       meter.add(count, bytes);
     }
-    if (await isThere(folder)) throw taken(folder);
+    if (await isThere(folder)) throw takenError(folder);
     await fs.rename(part, folder);
   } catch (error) {
     await fs.rm(part, { recursive: true, force: true });

@@ -8,7 +8,7 @@ import { randomBytes } from 'node:crypto';
 import fs from 'node:fs/promises';
 import path from 'node:path';
 import { LoaderxError } from '../errors.js';
-import { isContainerFolder } from '../inspect/info.js';
+import { assertNoContainer, moveToFree, takenError } from '../store/folder.js';
 
 export class TargetFile {
   readonly path: string;
@@ -31,9 +31,8 @@ export class TargetFile {
   static async begin(target: string, force: boolean): Promise<TargetFile> {
     assertOutside(target);
     try {
-      if (!force && (await isThere(target))) throw taken(target);
-      const hidden = `.${path.basename(target)}.export-${randomBytes(6).toString('hex')}`;
-      const part = path.join(path.dirname(target), hidden);
+      if (!force && (await isThere(target))) throw takenError(target);
+      const part = hiddenBeside(target);
       return new TargetFile(target, part, await fs.open(part, 'wx'), force);
     } catch (cause) {
       throw writingFailed(target, cause);
@@ -58,7 +57,7 @@ export class TargetFile {
     try {
       await this.#close();
       if (this.#force) await fs.rename(this.#part, this.path);
-      else await moved(this.#part, this.path);
+      else moveToFree(this.#part, this.path, this.path);
     } catch (cause) {
       await this.discard();
       throw writingFailed(this.path, cause);
@@ -78,38 +77,18 @@ export class TargetFile {
   }
 }
 
-/** Nothing is written into a container: there it would be taken for a part of it. */
+/** The name under which an export grows. */
+export function hiddenBeside(target: string): string {
+  const hidden = `.${path.basename(target)}.export-${randomBytes(6).toString('hex')}`;
+  return path.join(path.dirname(path.resolve(target)), hidden);
+}
+
 export function assertOutside(target: string): void {
-  const folder = path.dirname(path.resolve(target));
-  if (!isContainerFolder(folder)) return;
-  throw new LoaderxError(
-    'EXISTS',
-    `${target}: ${folder} is a container, and nothing is written into one: name another folder`,
-    { path: target },
-  );
+  assertNoContainer(path.dirname(path.resolve(target)), target);
 }
 
 export async function isThere(target: string): Promise<boolean> {
   return (await fs.lstat(target).catch(() => undefined)) !== undefined;
-}
-
-export function taken(target: string): LoaderxError {
-  return new LoaderxError('EXISTS', `${target}: something is there already`, { path: target });
-}
-
-/** A rename that replaces nothing: a second name, and the first one removed. */
-async function moved(from: string, to: string): Promise<void> {
-  try {
-    await fs.link(from, to);
-  } catch (cause) {
-    const { code } = cause as NodeJS.ErrnoException;
-    if (code === 'EEXIST') throw taken(to);
-    // A file system without second names.
-    if (await isThere(to)) throw taken(to);
-    await fs.rename(from, to);
-    return;
-  }
-  await fs.unlink(from);
 }
 
 /** What the file system said, as an error of this package. Others stay as they are. */

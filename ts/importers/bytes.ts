@@ -2,7 +2,8 @@
  * Files as importers read them: from the beginning to the end, or anywhere in them, into memory that is used
  * again.
  */
-import fs from 'node:fs/promises';
+import fs from 'node:fs';
+import { createInterface } from 'node:readline';
 import { LoaderxError } from '../errors.js';
 
 /** Bytes one after the other. */
@@ -43,9 +44,9 @@ export function readingFailed(name: string, cause: unknown): unknown {
 
 /** @throws LoaderxError NOT_FOUND, IO */
 export async function openBytes(path: string, name: string): Promise<ByteFile> {
-  let handle: fs.FileHandle;
+  let handle: fs.promises.FileHandle;
   try {
-    handle = await fs.open(path, 'r');
+    handle = await fs.promises.open(path, 'r');
   } catch (cause) {
     throw readingFailed(name, cause);
   }
@@ -87,7 +88,7 @@ export async function openBytes(path: string, name: string): Promise<ByteFile> {
 export async function fileSource(path: string): Promise<ByteSource> {
   const name = path;
   try {
-    const stat = await fs.stat(path);
+    const stat = await fs.promises.stat(path);
     if (!stat.isFile()) {
       throw new LoaderxError('UNSUPPORTED', `${name}: it is no plain file`, { path: name });
     }
@@ -95,6 +96,24 @@ export async function fileSource(path: string): Promise<ByteSource> {
     return { name, byteLength: stat.size, open, openFile: open };
   } catch (cause) {
     throw readingFailed(name, cause);
+  }
+}
+
+/** The lines of a text file, without their ends. @throws LoaderxError NOT_FOUND, IO */
+export async function* textLines(path: string): AsyncGenerator<string, void, undefined> {
+  const file = fs.createReadStream(path, { highWaterMark: 256 * 1024, encoding: 'utf8' });
+  const opened = new Promise<void>((resolve, reject) => {
+    file.once('open', () => resolve());
+    file.once('error', reject);
+  });
+  try {
+    // Before anybody listens for lines, so that a file that is not there is told here.
+    await opened;
+    yield* createInterface({ input: file, crlfDelay: Number.POSITIVE_INFINITY });
+  } catch (cause) {
+    throw readingFailed(path, cause);
+  } finally {
+    file.destroy();
   }
 }
 

@@ -2,11 +2,9 @@
  * JSON lines: an object a line. `JSON.parse` makes doubles of all numbers; lines in which that could lose
  * something are parsed by lossless-json, which gives a number's text.
  */
-import fs from 'node:fs';
-import { createInterface } from 'node:readline';
 import { parse } from 'lossless-json';
 import { LoaderxError } from '../errors.js';
-import { readingFailed } from './bytes.js';
+import { textLines } from './bytes.js';
 import { type Cell, Decimal, numberOf } from './cells.js';
 import type { TableFile, TableRow } from './table.js';
 
@@ -21,27 +19,12 @@ async function* rows(
   path: string,
   signal: AbortSignal | undefined,
 ): AsyncGenerator<TableRow, void, undefined> {
-  const file = fs.createReadStream(path, { highWaterMark: 256 * 1024, encoding: 'utf8' });
-  const opened = new Promise<void>((resolve, reject) => {
-    file.once('open', () => resolve());
-    file.once('error', reject);
-  });
   let line = 0;
-  try {
-    await opened;
-    for await (const text of createInterface({
-      input: file,
-      crlfDelay: Number.POSITIVE_INFINITY,
-    })) {
-      signal?.throwIfAborted();
-      line += 1;
-      if (text.trim() === '') continue;
-      yield { line, cells: cellsOf(path, line, line === 1 ? text.replace(/^\ufeff/, '') : text) };
-    }
-  } catch (cause) {
-    throw readingFailed(path, cause);
-  } finally {
-    file.destroy();
+  for await (const text of textLines(path)) {
+    signal?.throwIfAborted();
+    line += 1;
+    if (text.trim() === '') continue;
+    yield { line, cells: cellsOf(path, line, line === 1 ? text.replace(/^\ufeff/, '') : text) };
   }
 }
 

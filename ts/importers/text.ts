@@ -1,9 +1,7 @@
 /** Lines of text files, and columns of text as columns of tokens. */
-import fs from 'node:fs';
-import { createInterface } from 'node:readline';
 import type { ColumnValues, Dataset, Feature, RowBatch } from '../converter/dataset.js';
 import { LoaderxError, show } from '../errors.js';
-import { readingFailed } from './bytes.js';
+import { textLines } from './bytes.js';
 import type { Tokenizer } from './tokenizer.js';
 
 const batchRows = 1024;
@@ -22,7 +20,6 @@ async function* lineBatches(
   column: string,
   signal: AbortSignal | undefined,
 ): AsyncGenerator<RowBatch, void, undefined> {
-  const file = fs.createReadStream(path, { highWaterMark: 256 * 1024, encoding: 'utf8' });
   let bytes: Uint8Array[] = [];
   let characters = 0;
   const taken = (): RowBatch => {
@@ -31,23 +28,14 @@ async function* lineBatches(
     characters = 0;
     return batch;
   };
-  try {
-    for await (const line of createInterface({
-      input: file,
-      crlfDelay: Number.POSITIVE_INFINITY,
-    })) {
-      signal?.throwIfAborted();
-      if (line.trim() === '') continue;
-      bytes.push(Buffer.from(line));
-      characters += line.length;
-      if (bytes.length === batchRows || characters >= batchCharacters) yield taken();
-    }
-    if (bytes.length > 0) yield taken();
-  } catch (cause) {
-    throw readingFailed(path, cause);
-  } finally {
-    file.destroy();
+  for await (const line of textLines(path)) {
+    signal?.throwIfAborted();
+    if (line.trim() === '') continue;
+    bytes.push(Buffer.from(line));
+    characters += line.length;
+    if (bytes.length === batchRows || characters >= batchCharacters) yield taken();
   }
+  if (bytes.length > 0) yield taken();
 }
 
 function isText(feature: Feature): boolean {

@@ -227,7 +227,7 @@ function lengthInfo(lengths: Uint32Array): LengthInfo | undefined {
   };
 }
 
-export { isContainerFolder } from '../store/folder.js';
+export { assertNoContainer } from '../store/folder.js';
 
 /**
  * The containers at a path: those directly in it, by name, where it is a folder of containers; else the

@@ -71,13 +71,7 @@ export async function recode(
   target: ContainerPath,
   options: RecodeOptions,
 ): Promise<RecodeResult> {
-  const fields = knownFields(options, [
-    ...longFields,
-    ...['codec', 'dictBytes', 'dataShards', 'dialect', 'durable', 'integrity'],
-  ]);
-  const work = longWorkOf(fields);
-  const durable = flagOf(fields.durable, 'durable');
-  const integrity = flagOf(fields.integrity, 'integrity');
+  const { fields, work, closing } = settingsOf(options);
   if (fields.codec === undefined) {
     throw new ArgumentTypeError('codec', "codec must be 'raw', 'zstd' or 'zstd_dict': none came");
   }
@@ -85,7 +79,7 @@ export async function recode(
   // Damage must not be copied into a container that looks sound.
   const opened = openStore(source, 'present');
   try {
-    return await written(opened, target, fields, { durable, integrity }, work);
+    return await written(opened, target, fields, closing, work);
   } finally {
     await opened.handle.close();
   }
@@ -110,13 +104,7 @@ export async function merge(
   target: ContainerPath,
   options?: MergeOptions,
 ): Promise<RecodeResult> {
-  const fields = knownFields(options, [
-    ...longFields,
-    ...['codec', 'dictBytes', 'dataShards', 'dialect', 'durable', 'integrity'],
-  ]);
-  const work = longWorkOf(fields);
-  const durable = flagOf(fields.durable, 'durable');
-  const integrity = flagOf(fields.integrity, 'integrity');
+  const { fields, work, closing } = settingsOf(options);
   assertOutside(target);
   const opened = openParts(parts, 'present');
   try {
@@ -128,10 +116,28 @@ export async function merge(
       );
     }
     const codec = fields.codec ?? opened.codec;
-    return await written(opened, target, { ...fields, codec }, { durable, integrity }, work);
+    return await written(opened, target, { ...fields, codec }, closing, work);
   } finally {
     await opened.handle.close();
   }
+}
+
+interface Settings {
+  readonly fields: Fields;
+  readonly work: LongWork;
+  readonly closing: Closing;
+}
+
+/** The codec and what belongs to it are judged later. */
+function settingsOf(options: unknown): Settings {
+  const fields = knownFields(options, [
+    ...longFields,
+    ...['codec', 'dictBytes', 'dataShards', 'dialect', 'durable', 'integrity'],
+  ]);
+  const work = longWorkOf(fields);
+  const durable = flagOf(fields.durable, 'durable');
+  const integrity = flagOf(fields.integrity, 'integrity');
+  return { fields, work, closing: { durable, integrity } };
 }
 
 /** Writes all records of an opened container to a new one. */

@@ -6,10 +6,10 @@ import path from 'node:path';
 import { ArgumentRangeError, ArgumentTypeError, LoaderxError, show } from '../errors.js';
 import { assertAlike, openContainer, partsAt, setFormOf } from '../store/container.js';
 import { knownFields } from '../store/fields.js';
-import { isContainerFolder } from '../store/folder.js';
+import { isContainerFolder, moveToFree, takenError } from '../store/folder.js';
 import { readIntegrityFacts } from '../store/integrity.js';
 import { digestOf } from '../store/logical-digest.js';
-import { type ContainerPath, type Location, locate } from '../store/path.js';
+import { type ContainerPath, type Location, locateUtf8 } from '../store/path.js';
 import { encodeSetFile, partsMax, pathFault, type SetPart } from '../store/set-file.js';
 import { readerOf } from './facts.js';
 import type { LongOptions, LongWork } from './progress.js';
@@ -52,10 +52,7 @@ export async function makeSet(
   const fields = knownFields(options, [...longFields, 'durable']);
   const work = longWorkOf(fields);
   const durable = flagOf(fields.durable, 'durable');
-  const { shown, native } = locate(target);
-  if (typeof native !== 'string') {
-    throw new ArgumentTypeError('path', 'path must be text that is UTF-8');
-  }
+  const { shown, native } = locateUtf8(target);
   if (!Array.isArray(parts) || parts.length === 0) {
     throw new ArgumentTypeError('parts', `parts must be a list of paths, got ${show(parts)}`);
   }
@@ -71,7 +68,7 @@ export async function makeSet(
   assertOnce(locations);
   assertNumbers(locations);
   const names = locations.map((location) => nameBelow(folder, location));
-  if (fs.lstatSync(native, { throwIfNoEntry: false }) !== undefined) throw taken(shown);
+  if (fs.lstatSync(native, { throwIfNoEntry: false }) !== undefined) throw takenError(shown);
 
   const facts = await factsOf(locations, work);
   const listed = facts.lengths.map((length, index) => ({
@@ -225,19 +222,11 @@ function place(native: string, shown: string, text: string, durable: boolean): v
     } finally {
       fs.closeSync(descriptor);
     }
-    // A link refuses to replace, which a rename does not; where there are no links, a rename has to do.
-    try {
-      fs.linkSync(temporary, native);
-    } catch (error) {
-      if (!hasNoLinks(error)) throw error;
-      if (fs.existsSync(native)) throw taken(shown);
-      fs.renameSync(temporary, native);
-    }
+    moveToFree(temporary, native, shown);
     if (durable) syncFolder(path.dirname(native));
   } catch (cause) {
     if (cause instanceof LoaderxError) throw cause;
     const { code = 'EUNKNOWN' } = cause as NodeJS.ErrnoException;
-    if (code === 'EEXIST') throw taken(shown);
     throw new LoaderxError(
       'IO',
       `${shown}: writing it failed (${code})`,
@@ -249,13 +238,6 @@ function place(native: string, shown: string, text: string, durable: boolean): v
   }
 }
 
-function hasNoLinks(error: unknown): boolean {
-  const { code } = error as NodeJS.ErrnoException;
-  return (
-    code !== undefined && ['EPERM', 'ENOTSUP', 'EOPNOTSUPP', 'ENOSYS', 'EMLINK'].includes(code)
-  );
-}
-
 function syncFolder(folder: string): void {
   if (process.platform === 'win32') return;
   const descriptor = fs.openSync(folder, 'r');
@@ -264,8 +246,4 @@ function syncFolder(folder: string): void {
   } finally {
     fs.closeSync(descriptor);
   }
-}
-
-function taken(shown: string): LoaderxError {
-  return new LoaderxError('EXISTS', `${shown}: something is there already`, { path: shown });
 }

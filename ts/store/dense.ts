@@ -268,13 +268,12 @@ function isGrowable(buffer: SharedArrayBuffer): boolean {
   return (buffer as { readonly growable?: boolean }).growable === true;
 }
 
-/** Bytes of one staged slice of an asynchronous append; one record at least. */
+/** Bytes of one slice of an asynchronous append; of a staged one, one record at least. */
 const sliceBytes = 8 * 1024 * 1024;
 /**
- * Raw records are written straight from the caller's memory, so much at a time, as long as the system takes
- * them at the speed of memory: a copy would cost as much. Once it waits for the disk, lanes wait instead.
+ * Raw records are written straight from the caller's memory as long as the system takes a slice at the speed
+ * of memory: a copy would cost as much. Once it waits for the disk, lanes wait instead.
  */
-const atOnceBytes = 8 * 1024 * 1024;
 const atOnceMsMax = 8;
 /** Slices are whole windows of this many records where they are that long, as Python's are. */
 const windowRecords = 32_768;
@@ -351,7 +350,7 @@ class DenseStoreWriter<D extends DType>
   async #appendAtOnce(turn: Turn, parts: ArrayParts): Promise<number> {
     const recordBytes = this.#recordBytes;
     const recordCount = parts.shape[0] ?? 0;
-    const sliceRecords = Math.floor(atOnceBytes / recordBytes);
+    const sliceRecords = Math.floor(sliceBytes / recordBytes);
     let first = 0;
     // What is larger than a slice would take too long.
     while (sliceRecords > 0 && first < recordCount) {
@@ -363,8 +362,9 @@ class DenseStoreWriter<D extends DType>
       const records = parts.bytes.subarray(first * recordBytes, (first + count) * recordBytes);
       turn.putSync({ records, ends: undefined, recordCount: count, recordBytes });
       first += count;
+      const isSlow = performance.now() - startMs > atOnceMsMax;
       if (first < recordCount) await setImmediate();
-      if (performance.now() - startMs > atOnceMsMax) break;
+      if (isSlow) break;
     }
     return first;
   }

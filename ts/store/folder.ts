@@ -182,6 +182,34 @@ export function replaceFile(container: Location, name: string, bytes: Uint8Array
   }
 }
 
+/** Gives a file another name, behind which nothing is: a rename would replace what is there. */
+export function moveToFree(from: string, to: string, shown: string): void {
+  try {
+    fs.linkSync(from, to);
+  } catch {
+    // Something is there, or the file system has no second names.
+    if (fs.lstatSync(to, { throwIfNoEntry: false }) !== undefined) throw takenError(shown);
+    fs.renameSync(from, to);
+    return;
+  }
+  fs.unlinkSync(from);
+}
+
+/** Where something is at the path of what is to be made. */
+export function takenError(shown: string): LoaderxError {
+  return new LoaderxError('EXISTS', `${shown}: something is there already`, { path: shown });
+}
+
+/** Nothing is written into a container: there it would be taken for a part of it. */
+export function assertNoContainer(folder: string, shown: string): void {
+  if (!isContainerFolder(folder)) return;
+  throw new LoaderxError(
+    'EXISTS',
+    `${shown}: ${folder} is a container, and nothing is written into one: name another folder`,
+    { path: shown },
+  );
+}
+
 /** What the file system said, as an error of this package. */
 export function ioError(
   container: Location,

@@ -36,6 +36,13 @@ export function locate(value: unknown): Location {
   );
 }
 
+/** As `locate`, for what Node makes beside containers: its path must be text. */
+export function locateUtf8(value: unknown): Location & { readonly native: string } {
+  const { shown, native } = locate(value);
+  if (typeof native === 'string') return { shown, native };
+  throw new ArgumentTypeError('path', 'path must be text that is UTF-8');
+}
+
 /** By its members: a URL may be of another realm. */
 function isUrl(value: unknown): value is URL {
   if (typeof value !== 'object' || value === null) return false;

@@ -334,18 +334,21 @@ class RaggedStoreWriter<D extends DType>
     const packer = this.#packer();
     const steps = new Steps(source);
     try {
-      const { list = [] } = source;
-      for (let index = 0; index < list.length; index += 1) {
-        const record = list[index];
-        if (!packer.addPlain(record)) await addChecked(turn, packer, record);
-      }
-      if (source.list === undefined) turn.pull(() => steps.open());
-      while (source.list === undefined) {
-        const step = source.isAsync
-          ? await turn.pullAsync(() => steps.nextAsync())
-          : turn.pull(() => steps.next());
-        if (step.done) break;
-        if (!packer.addPlain(step.value)) await addChecked(turn, packer, step.value);
+      const { list } = source;
+      if (list !== undefined) {
+        for (let index = 0; index < list.length; index += 1) {
+          const record = list[index];
+          if (!packer.addPlain(record)) await addChecked(turn, packer, record);
+        }
+      } else {
+        turn.pull(() => steps.open());
+        for (;;) {
+          const step = source.isAsync
+            ? await turn.pullAsync(() => steps.nextAsync())
+            : turn.pull(() => steps.next());
+          if (step.done) break;
+          if (!packer.addPlain(step.value)) await addChecked(turn, packer, step.value);
+        }
       }
       assertSome(packer.recordCount);
       await putWindow(turn, packer);
@@ -365,16 +368,19 @@ class RaggedStoreWriter<D extends DType>
     const packer = this.#packer();
     const steps = new Steps(source);
     try {
-      const { list = [] } = source;
-      for (let index = 0; index < list.length; index += 1) {
-        const record = list[index];
-        if (!packer.addPlain(record)) addCheckedSync(turn, packer, record);
-      }
-      if (source.list === undefined) turn.pull(() => steps.open());
-      while (source.list === undefined) {
-        const step = turn.pull(() => steps.next());
-        if (step.done) break;
-        if (!packer.addPlain(step.value)) addCheckedSync(turn, packer, step.value);
+      const { list } = source;
+      if (list !== undefined) {
+        for (let index = 0; index < list.length; index += 1) {
+          const record = list[index];
+          if (!packer.addPlain(record)) addCheckedSync(turn, packer, record);
+        }
+      } else {
+        turn.pull(() => steps.open());
+        for (;;) {
+          const step = turn.pull(() => steps.next());
+          if (step.done) break;
+          if (!packer.addPlain(step.value)) addCheckedSync(turn, packer, step.value);
+        }
       }
       assertSome(packer.recordCount);
       putWindowSync(turn, packer);

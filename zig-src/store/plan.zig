@@ -97,8 +97,9 @@ pub fn chunksMax(spans: Spans, shard_count: u32, limit: Limit) usize {
 }
 
 /// Cuts a window into chunks, round-robin over the shards. `base_id` is the id of append index 0.
-/// Returns how many of `chunks` (chunksMax of them) were filled.
+/// Returns how many of `chunks` (at least chunksMax) were filled.
 pub fn cut(spans: Spans, win: Window, base_id: u64, shard_count: u32, limit: Limit, chunks: []Chunk) usize {
+    assert(chunks.len >= chunksMax(spans, shard_count, limit));
     assert(limit.bytes_min >= 1);
     assert(limit.bytes_max >= limit.bytes_min);
     // next[s]: the next record of shard s, as an index into the append.
