@@ -8,6 +8,7 @@
 //
 // Each Zig test and each tap assertion counts; a check that is one yes or no (formatting, types)
 // counts as one. A step that cannot run counts as one failed.
+import os from 'node:os';
 import { bootstrap, build } from './build.mjs';
 import { run } from './child.mjs';
 import { explain, Failure, inRoot } from './script.mjs';
@@ -71,7 +72,7 @@ const steps = [
       await build(tools);
       /** @type {string[]} */
       const lines = [];
-      const tap = [bin('tap', 'dist/esm/run.mjs'), '--reporter=tap', ...files];
+      const tap = [bin('tap', 'dist/esm/run.mjs'), '--reporter=tap', `--jobs=${jobs()}`, ...files];
       const code = await run(process.execPath, tap, { onLine: (line) => lines.push(line) });
       failures.push(...readTapFailures(lines));
       return heldTo(readTapTotals(lines), code);
@@ -88,6 +89,12 @@ const bin = (name, file) => inRoot('node_modules', name, file);
 async function yesOrNo(command, args) {
   return single((await run(command, args)) === 0);
 }
+
+/**
+ * Test files that run at one time; tap's own default is one. Files share nothing but the machine. Long runs
+ * (LOADERX_FULL=1) judge by the clock, and have it for themselves.
+ */
+const jobs = () => (process.env.LOADERX_FULL === '1' ? 1 : Math.min(4, os.availableParallelism()));
 
 /** @param {string[]} args */
 function chosen(args) {

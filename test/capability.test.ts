@@ -4,6 +4,7 @@ import { getEventListeners } from 'node:events';
 import { readdirSync, readFileSync } from 'node:fs';
 import path from 'node:path';
 import { setTimeout as sleep, setImmediate as soon } from 'node:timers/promises';
+import { inspect } from 'node:util';
 import { MessageChannel } from 'node:worker_threads';
 import t, { type Test } from 'tap';
 import {
@@ -1646,6 +1647,21 @@ t.test('errors are JSON-safe (B35)', async (t) => {
   }
   t.equal(errors[0] instanceof LoaderxError, true);
   t.equal(JSON.parse(JSON.stringify(errors[2])).record, String(2n ** 60n));
+});
+
+t.test('what is printed, copied or made JSON is what a container says about itself', async (t) => {
+  for (const kind of ['dense', 'ragged'] as const) {
+    using reader = open(largeContainer(kind));
+    const facts = ['path', 'dtype', 'length', 'codec', 'dataShards', 'hasDict', 'dialect', 'kind'];
+    const own = kind === 'dense' ? 'itemShape' : 'ndim';
+    t.same(Object.keys(reader).sort(), [...facts, own].sort());
+    t.same(JSON.parse(JSON.stringify(reader)), { ...reader });
+    t.ok(inspect(reader, { depth: 9 }).split('\n').length < 20);
+  }
+  const writer = Ragged.create(scratch.fresh(), { codec: 'raw', dtype: 'int8', ndim: 1 });
+  const facts = ['path', 'dtype', 'codec', 'dataShards', 'hasDict', 'dialect', 'kind', 'ndim'];
+  t.same(Object.keys(writer).sort(), facts.sort());
+  writer.abort();
 });
 
 t.test('the event loop runs on while a gather works', async (t) => {

@@ -70,11 +70,12 @@ const rooms: readonly (readonly [string, readonly string[]])[] = [
     ],
   ],
   ['store/append-queue', ['errors', 'native/binding', 'store/handle', 'node:async_hooks']],
+  ['store/hide', []],
   [
     'store/writer',
     [
       ...['dtype', 'schema', 'store/append-queue', 'store/capability', 'store/container'],
-      ...['store/handle', 'store/integrity', 'store/options'],
+      ...['store/handle', 'store/hide', 'store/integrity', 'store/options'],
     ],
   ],
   [
@@ -82,7 +83,8 @@ const rooms: readonly (readonly [string, readonly string[]])[] = [
     [
       ...['dtype', 'errors', 'schema', 'signal', 'native/cancel', 'store/capability'],
       'store/container',
-      ...['store/fields', 'store/handle', 'store/ids', 'store/sizes', 'store/stream'],
+      ...['store/fields', 'store/handle', 'store/hide', 'store/ids', 'store/sizes'],
+      'store/stream',
     ],
   ],
   ['store/dense-views', ['dtype', 'ndarray', 'store/memory']],

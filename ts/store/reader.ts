@@ -10,6 +10,7 @@ import type { Codec, GatherInto, GatherNew, GatherOptions } from './capability.j
 import { type JoinedPart, type OpenedReader, type OpenedStore, openedOf } from './container.js';
 import { knownFields } from './fields.js';
 import type { Handle } from './handle.js';
+import { hide } from './hide.js';
 import {
   checkedId,
   giveIds,
@@ -59,6 +60,7 @@ export abstract class StoreReader<D extends DType, Batch extends Disposable, One
     this.dialect = opened.schema.dialect;
     this.batchBytesMax = batchBytesMax;
     this.#recordBytesMin = recordBytesMin;
+    hide(this, ['handle', 'batchBytesMax']);
   }
 
   /** Gathers ids that were checked into new memory, or into `out`, which was not checked yet. */

@@ -7,6 +7,7 @@ import { AppendQueue } from './append-queue.js';
 import type { CloseOptions, Codec, DenseReader, RaggedReader } from './capability.js';
 import type { OpenedStore } from './container.js';
 import type { Handle } from './handle.js';
+import { hide } from './hide.js';
 import { type IntegritySource, makeIntegrity, makeIntegritySync } from './integrity.js';
 import { type CreateSettings, closeSettings } from './options.js';
 
@@ -33,6 +34,7 @@ export abstract class StoreWriter<D extends DType, S extends Schema> {
     this.schema = schema;
     this.#handle = handle;
     this.#dict = settings.dict;
+    hide(this, ['queue', 'schema']);
   }
 
   /** A reader of the build, for as long as nothing is appended. */
