@@ -5,8 +5,11 @@
 import fs from 'node:fs';
 import { entry, Failure, inRoot } from './script.mjs';
 
-const built = ['build', 'dist', 'licences', 'prebuilds', 'zig-out', '.zig-cache', '.tap'];
-const fetched = ['.bench', '.deps', 'node_modules'];
+const built = [
+  ...['build', 'dist', 'licences', 'prebuilds', 'zig-out', '.zig-cache', '.tap'],
+  'examples/mnist/out',
+];
+const fetched = ['.bench', '.deps', 'node_modules', 'examples/mnist/node_modules'];
 
 await entry(import.meta, (args) => {
   const strange = args.filter((arg) => arg !== '--all');

@@ -2,7 +2,7 @@
 // Parts are built by processes of their own, read as one, and a stream over them is shared by four ranks;
 // in the middle of another run the world grows from three ranks to four.
 //
-//     node examples/ranks/ranks.mjs
+//     npm run example -- ranks
 //
 // Exit code 1 when anything differs from what one process reads.
 import { spawn } from 'node:child_process';
