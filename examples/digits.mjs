@@ -5,7 +5,8 @@
 // picture, rounded to three places. They were bytes once, and times 255 they are again.
 import { readFile } from 'node:fs/promises';
 import { createRequire } from 'node:module';
-import { ndarray } from 'loaderx';
+import path from 'node:path';
+import { Dense, ndarray } from 'loaderx';
 
 /** Pixels along each side of a picture. */
 export const side = 28;
@@ -41,6 +42,18 @@ export async function readDigits() {
       inkOf(image.subarray(i * pixelCount, (i + 1) * pixelCount)),
     ),
   };
+}
+
+/** Writes `image` and `label` into a folder, 28 x 28 bytes and one for each digit. @param {string} folder */
+export async function writeDigits(folder) {
+  const { image, label } = await readDigits();
+  for (const [name, items] of Object.entries({ image, label })) {
+    const writer = Dense.create(path.join(folder, name), {
+      ...{ dtype: 'uint8', itemShape: items.shape.slice(1), codec: 'raw' },
+    });
+    await writer.append(items);
+    await writer.close();
+  }
 }
 
 /** @param {number} digit */

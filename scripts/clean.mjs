@@ -9,7 +9,9 @@ const built = [
   ...['build', 'dist', 'licences', 'prebuilds', 'zig-out', '.zig-cache', '.tap'],
   'examples/mnist/out',
 ];
-const fetched = ['.bench', '.deps', 'node_modules', 'examples/mnist/node_modules'];
+const fetched = ['.bench', '.deps', 'node_modules'].concat(
+  ['jax', 'mnist', 'onnx', 'tfjs'].map((name) => `examples/${name}/node_modules`),
+);
 
 await entry(import.meta, (args) => {
   const strange = args.filter((arg) => arg !== '--all');

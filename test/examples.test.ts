@@ -47,7 +47,7 @@ t.test('each does what it says', (t) => {
 
 t.test('each has its line in the README', (t) => {
   const readme = readFileSync(path.join(root, 'README.md'), 'utf8');
-  const lines = [...readme.matchAll(/^\| \[([a-z-]+)\]\((examples\/[^)]+)\) \|/gm)];
+  const lines = [...readme.matchAll(/^\| \[([a-z-]+)\]\((examples\/[^)]+)\)(?:, \d+ MB)? \|/gm)];
   const shown = lines.map(([, name = '', file = '']) => `${name} ${path.join(root, file)}`);
   t.strictSame(shown.sort(), [...examples].map(([name, file]) => `${name} ${file}`).sort());
   t.end();
