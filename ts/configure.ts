@@ -20,7 +20,10 @@ export interface Settings {
  * @throws TypeError (INVALID_ARGUMENT) for what is no object, an unknown name or no integer
  * @throws RangeError (INVALID_ARGUMENT) for lanes outside of 1 .. 1024
  */
-export function configure(settings: Settings = {}): { readonly lanes: number } {
+export function configure(settings: Settings = {}): {
+  /** Native threads that may work at one time. */
+  readonly lanes: number;
+} {
   if (typeof settings !== 'object' || settings === null) {
     throw new ArgumentTypeError('settings', `settings must be an object, got ${show(settings)}`);
   }

@@ -88,19 +88,29 @@ export interface ErrorPlace {
 
 /** A failure as plain data. A record id above 2^53 - 1 is a string here. */
 export interface ErrorRecord {
+  /** `LoaderxError`, `TypeError` or `RangeError`. */
   readonly name: string;
+  /** What went wrong; stable over versions. */
   readonly code: ErrorCode;
+  /** What went wrong, where, and what to do; not stable. */
   readonly message: string;
+  /** The container. */
   readonly path?: string;
+  /** The file of the container. */
   readonly file?: string;
+  /** The number of its data file. */
   readonly shard?: number;
+  /** The record; a string of digits above 2^53 - 1. */
   readonly record?: number | string;
+  /** The argument, column or field of the format. */
   readonly field?: string;
+  /** The system's reason: `ENOSPC`, `EACCES`, … */
   readonly osCode?: string;
 }
 
 /** A failure of a container, the operating system, zstd, or of the state a handle is in. */
 export class LoaderxError extends Error {
+  /** Always `LoaderxError`. */
   override readonly name: string = 'LoaderxError';
   /** What kind of failure it is. */
   readonly code: ErrorCode;

@@ -17,9 +17,11 @@ import { ArgumentRangeError, ArgumentTypeError, LoaderxError, show } from './err
 
 /** Items in C order. `data.length` is the product of `shape`, times 2 for complex dtypes, times the item's bytes for dtypes that are held as stored bytes. */
 export interface NdArray<D extends DType = DType> {
+  /** Of the items. */
   readonly dtype: D;
   /** Non-negative integers; empty for a single item. */
   readonly shape: readonly number[];
+  /** The items in C order, as many as `shape` multiplies to (of complex dtypes twice as many numbers). */
   readonly data: DataOf<D>;
 }
 

@@ -12,13 +12,17 @@ import { type Location, locateUtf8 } from './store/path.js';
 
 /** Part `part` of `of`, counted from 0. */
 export interface Part {
+  /** 0 .. `of` - 1. */
   readonly part: number;
+  /** How many parts there are, at least 1. */
   readonly of: number;
 }
 
 /** Rows from `first` to `end - 1`. */
 export interface PartRange {
+  /** The first row. */
   readonly first: number;
+  /** One past the last row; equal to `first` where the part is empty. */
   readonly end: number;
 }
 
@@ -42,7 +46,11 @@ export function partRange(count: number, part: Part): PartRange {
   return { first: edge(index), end: edge(index + 1) };
 }
 
-/** The name of a part's folder: `part-00003-of-00064`. Names sort as parts do. */
+/**
+ * The name of a part's folder: `part-00003-of-00064`. Names sort as parts do.
+ *
+ * @throws TypeError, RangeError (INVALID_ARGUMENT) for no such part
+ */
 export function partName(part: Part): string {
   const { part: index, of } = partOf(part);
   const digits = (value: number): string => String(value).padStart(5, '0');
@@ -84,7 +92,12 @@ export async function writePart(
   target: string | URL,
   part: Part,
   build: (folder: string) => Promise<void>,
-): Promise<{ readonly path: string; readonly wasThere: boolean }> {
+): Promise<{
+  /** The part's folder. */
+  readonly path: string;
+  /** Whether it was there already, and `build` was not called. */
+  readonly wasThere: boolean;
+}> {
   const result = await partBuilt(locateUtf8(target), part, async (folder) => {
     const staging = Staging.begin(folder);
     try {

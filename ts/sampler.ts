@@ -39,11 +39,17 @@ export interface SamplerOptions {
 
 /** A sampler as plain data; `BigInt()` reads the numbers that may be above 2^53. */
 export interface SamplerRecord {
+  /** Decimal digits. */
   readonly length: string;
+  /** Ids of one draw. */
   readonly batchSize: number;
+  /** How ids are chosen. */
   readonly mode: SamplerMode;
+  /** Decimal digits. */
   readonly seed: string;
+  /** Decimal digits: the step of the next draw. */
   readonly step: string;
+  /** Whose `iid` sequence. */
   readonly stream: '2.4' | '2.8';
 }
 
@@ -54,9 +60,13 @@ const optionNames = ['length', 'batchSize', 'mode', 'seed', 'step', 'stream'];
 
 /** Draws record ids, step after step, without an end. One owner at a time. */
 export class Sampler implements Iterable<BigUint64Array>, Disposable {
+  /** Records that are drawn from, at least 1. */
   readonly length: bigint;
+  /** How ids are chosen. */
   readonly mode: SamplerMode;
+  /** 0 .. 2^64 - 1. */
   readonly seed: bigint;
+  /** Whose `iid` sequence. */
   readonly stream: '2.4' | '2.8';
   /** Ids of one draw: `batchSize`, but in `cyclic` at most `length`. */
   readonly batchSize: number;
@@ -123,6 +133,9 @@ export class Sampler implements Iterable<BigUint64Array>, Disposable {
    * Makes `step` the next one, 0 .. 2^64 - 1. Constant time, but for `iid` of stream 2.4: that one
    * draws its way there from step 0, about 1 ns for each of `step × batchSize` ids, and blocks the
    * thread meanwhile. Far away, use `seekAsync`, or stream 2.8.
+   *
+   * @throws TypeError, RangeError (INVALID_ARGUMENT) for no such number; LoaderxError BUSY while a
+   *   `seekAsync` runs, CLOSED
    */
   seek(step: number | bigint): void {
     this.#assertReady();
@@ -186,6 +199,7 @@ export class Sampler implements Iterable<BigUint64Array>, Disposable {
     if (this.#stepBefore === undefined) this.#release();
   }
 
+  /** As `close`. */
   [Symbol.dispose](): void {
     this.close();
   }

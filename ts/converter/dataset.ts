@@ -17,34 +17,66 @@ import type { NdArray } from '../ndarray.js';
 
 /** What a column is declared to hold. */
 export type Feature =
-  /** One value a row. `dtype` is a name of `datasets`: `int64`, `float16`, `bool`, `string`, `binary`, `timestamp[ns]`. */
-  | { readonly kind: 'value'; readonly dtype: string }
-  /** An integer that stands for a name; stored as int64, whatever the names are. */
-  | { readonly kind: 'class-label'; readonly names?: readonly string[] }
-  /** An encoded picture (PNG, JPEG, …), stored decoded. */
-  | { readonly kind: 'image'; readonly mode?: string }
-  /** A list; of exactly `length` items where that is given. */
-  | { readonly kind: 'list'; readonly item: Feature; readonly length?: number }
-  /** An array of numbers. A size that is null differs from row to row. */
   | {
-      readonly kind: 'array';
-      readonly shape: readonly (number | null)[];
+      /** One value a row. */
+      readonly kind: 'value';
+      /** A name of `datasets`: `int64`, `float16`, `bool`, `string`, `binary`, `timestamp[ns]`. */
       readonly dtype: string;
     }
-  /**
-   * An {@link ArrayColumn} whose rows tell their own dtype, the same for all, and shape, of one rank. Dense as
-   * long as all have one shape, ragged from the first other one on.
-   */
-  | { readonly kind: 'arrays' }
-  | { readonly kind: 'struct'; readonly fields: ReadonlyMap<string, Feature> }
-  /** What no container holds; `name` is what messages call it. */
-  | { readonly kind: 'unsupported'; readonly name: string };
+  | {
+      /** An integer that stands for a name; stored as int64, whatever the names are. */
+      readonly kind: 'class-label';
+      /** Name i is what i stands for. */
+      readonly names?: readonly string[];
+    }
+  | {
+      /** An encoded picture (PNG, JPEG, …), stored decoded. */
+      readonly kind: 'image';
+      /** Of the records, as Pillow names it: `RGB`, `L`, …; pictures of other modes are converted. */
+      readonly mode?: string;
+    }
+  | {
+      /** A list. */
+      readonly kind: 'list';
+      /** What the list holds. */
+      readonly item: Feature;
+      /** Exactly so many items in every row, where it is given. */
+      readonly length?: number;
+    }
+  | {
+      /** An array of numbers. */
+      readonly kind: 'array';
+      /** Its sizes. One that is null differs from row to row. */
+      readonly shape: readonly (number | null)[];
+      /** A name of `datasets`, as for a value. */
+      readonly dtype: string;
+    }
+  | {
+      /**
+       * An {@link ArrayColumn} whose rows tell their own dtype, the same for all, and shape, of one rank. Dense
+       * as long as all have one shape, ragged from the first other one on.
+       */
+      readonly kind: 'arrays';
+    }
+  | {
+      /** Several columns under one name. */
+      readonly kind: 'struct';
+      /** By name, in their order. */
+      readonly fields: ReadonlyMap<string, Feature>;
+    }
+  | {
+      /** What no container holds. */
+      readonly kind: 'unsupported';
+      /** What messages call it. */
+      readonly name: string;
+    };
 
 /** Columns by name, in their order. */
 export type Features = ReadonlyMap<string, Feature>;
 
-/** Numbers of all rows back to back: typed arrays as in {@link DataOf} (bool in Uint8Array, float16 in Uint16Array as bits, 64-bit integers in BigInt64Array). */
+/** Numbers of all rows back to back: typed arrays as in `DataOf` (bool in Uint8Array, float16 in Uint16Array as bits, 64-bit integers in BigInt64Array). */
 export interface NumberColumn {
+  /** The dtype's typed array, all rows back to back. */
   readonly values: Data;
   /**
    * One entry for each level of lists, outermost first: n + 1 positions, of which the first is 0, each
@@ -55,6 +87,7 @@ export interface NumberColumn {
 
 /** Bytes of each value: of a string in UTF-8, of an encoded picture. `null` fails, naming column and row. */
 export interface BytesColumn {
+  /** One entry for each value. */
   readonly bytes: readonly (Uint8Array | null)[];
   /** Of lists, as for numbers. */
   readonly offsets?: readonly Uint32Array[];
@@ -62,6 +95,7 @@ export interface BytesColumn {
 
 /** One array for each row: the comfortable form for datasets made by hand. */
 export interface ArrayColumn {
+  /** One entry for each row. */
   readonly arrays: readonly NdArray[];
 }
 
@@ -70,7 +104,9 @@ export type ColumnValues = NumberColumn | BytesColumn | ArrayColumn;
 
 /** A bounded run of rows: every column of the dataset, each with `rowCount` rows. */
 export interface RowBatch {
+  /** At least 1. */
   readonly rowCount: number;
+  /** By the names of the features. */
   readonly columns: ReadonlyMap<string, ColumnValues>;
   /** Called once the rows are written, if they are: from then on their memory may hold others. */
   readonly done?: () => void;
@@ -86,6 +122,7 @@ export interface BatchOptions {
 
 /** Rows with named columns. */
 export interface Dataset {
+  /** What each column holds. */
   readonly features: Features;
   /**
    * All rows from the first on, in order; each call begins anew. A batch is asked for when the one before
@@ -103,7 +140,9 @@ export interface Dataset {
 
 /** A local file of a split: where it is, and what messages call it. */
 export interface FileName {
+  /** Absolute, or below the working folder. */
   readonly path: string;
+  /** What messages call it. */
   readonly name: string;
 }
 
@@ -113,15 +152,19 @@ export interface DatasetSource {
   readonly name: string;
   /** What was asked for, and the immutable commit it stood for. */
   readonly revision?: string;
+  /** 40 hexadecimal digits. */
   readonly commit?: string;
   /** The commit of the hub's own Parquet copy, where rows come from there. */
   readonly parquetCommit?: string;
+  /** The configuration, where the repository has several. */
   readonly config?: string;
 }
 
 /** Datasets by the name of their split, in their order. */
 export interface DatasetSplits {
+  /** By name: `train`, `test`, … */
   readonly splits: ReadonlyMap<string, Dataset>;
+  /** Written down beside what is converted. */
   readonly source?: DatasetSource;
 }
 

@@ -46,9 +46,11 @@ export interface ParquetLimits {
 export interface ParquetOptions {
   /** What the columns are declared to be ({@link featuresOfCard}); else the first file says it. */
   readonly features?: Features | undefined;
+  /** What a file may cost in memory. */
   readonly limits?: ParquetLimits | undefined;
   /** Where they come from: passed on. */
   readonly source?: DatasetSource | undefined;
+  /** Ends the reading: it rejects with ABORTED. */
   readonly signal?: AbortSignal | undefined;
 }
 

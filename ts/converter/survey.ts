@@ -9,11 +9,15 @@ import type { CheckedRows } from './rows.js';
 
 /** What a column would become. */
 export interface SurveyedColumn {
+  /** Its name. */
   readonly column: string;
+  /** Whether its records have one shape. */
   readonly kind: 'dense' | 'ragged';
+  /** Of its items. */
   readonly dtype: string;
   /** Of a dense record; the rank of ragged ones. */
   readonly shape: readonly number[] | number;
+  /** How many there are. */
   readonly records: number;
   /** Bytes of the items of all records. */
   readonly itemBytes: number;

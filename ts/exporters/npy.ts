@@ -30,9 +30,15 @@ export interface ExportOptions extends LongOptions {
 
 /** What an export wrote. */
 export interface ExportResult {
+  /** The file. */
   readonly path: string;
   /** Containers, with the number of their records. */
-  readonly containers: readonly { readonly path: string; readonly records: number }[];
+  readonly containers: readonly {
+    /** As it was named. */
+    readonly path: string;
+    /** Its records. */
+    readonly records: number;
+  }[];
   /** Bytes of the items of all records. */
   readonly itemBytes: number;
 }

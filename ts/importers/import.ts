@@ -36,9 +36,11 @@ export type ImportFormat = 'npy' | 'npz' | 'csv' | 'tsv' | 'jsonl' | 'parquet' |
 
 /** How far an import has come. */
 export interface ImportProgress {
+  /** Records that are written. */
   readonly recordsDone: number;
   /** As far as it is known; never less than `recordsDone`. */
   readonly recordsTotal: number;
+  /** Bytes that are read. */
   readonly bytesDone: number;
 }
 
@@ -59,6 +61,7 @@ export interface ReadOptions extends PictureOptions {
   readonly tokenizer?: string | Tokenizer | undefined;
   /** As for `convert`. */
   readonly names?: NameRule | undefined;
+  /** Told now and then. */
   readonly onProgress?: ((progress: ImportProgress) => void) | undefined;
   /** Ends the work: it rejects with ABORTED, and nothing stays behind. */
   readonly signal?: AbortSignal | undefined;
@@ -66,6 +69,7 @@ export interface ReadOptions extends PictureOptions {
 
 /** How files become containers. */
 export interface ImportOptions extends ReadOptions {
+  /** How records are stored. */
   readonly codec: Codec;
   /** For `codec: 'zstd_dict'`; for each column one is trained on its first records, unless given. */
   readonly dictBytes?: Uint8Array | undefined;
@@ -80,7 +84,9 @@ export type ImportSources = string | readonly string[] | Readonly<Record<string,
 
 /** What an import made, or would make. */
 export interface ImportResult {
+  /** Where the containers are, or would be. */
   readonly path: string;
+  /** One for each column. */
   readonly containers: readonly ImportedContainer[];
   /** Whether the only container is at `path` itself, and not below it. */
   readonly isSingle: boolean;
@@ -222,7 +228,9 @@ export async function importFiles(
 
 /**
  * What {@link importFiles} would make, without writing anything. Of arrays only headers are read; of files that
- * do not declare their sizes, everything, with the same errors.
+ * do not declare their sizes, everything.
+ *
+ * @throws as {@link importFiles}
  */
 export async function surveyFiles(
   sources: ImportSources,

@@ -10,7 +10,9 @@ import { ArgumentTypeError, show } from '../errors.js';
 
 /** What is wanted of a tokenizer. Both may answer at once or with a promise. */
 export interface Tokenizer {
+  /** The tokens of a text: integers that fit into int32, at least one. */
   encode(text: string): ArrayLike<number> | Promise<ArrayLike<number>>;
+  /** The text of tokens, to show it again. */
   decode?(ids: number[]): string | Promise<string>;
 }
 

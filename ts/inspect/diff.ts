@@ -18,19 +18,25 @@ import { longFields, longWorkOf } from './settings.js';
 
 /** Something that holds for a whole container and differs. */
 export interface FactDifference {
+  /** Which fact. */
   readonly fact: 'kind' | 'dtype' | 'itemShape' | 'ndim' | 'records';
+  /** Of the first container, as text. */
   readonly a: string;
+  /** Of the second container, as text. */
   readonly b: string;
 }
 
 /** The first record that differs. */
 export interface RecordDifference {
+  /** Its id. */
   readonly record: number;
+  /** Whether the shapes differ, or, in one shape, the items. */
   readonly what: 'shape' | 'items';
   /** The item that differs first, one index for each dimension; with `what: 'items'`. */
   readonly index?: readonly number[];
   /** The shapes, or the two items, as text. */
   readonly a: string;
+  /** The same of the second container. */
   readonly b: string;
 }
 
@@ -38,13 +44,17 @@ export interface RecordDifference {
 export interface DiffReport {
   /** Whether both hold the same records: then their logical digests are equal too. */
   readonly equal: boolean;
+  /** The first container. */
   readonly a: ContainerFacts;
+  /** The second container. */
   readonly b: ContainerFacts;
+  /** What differs of the whole containers; empty where nothing does. */
   readonly facts: readonly FactDifference[];
   /** Records that were compared: those that both have; none where kind, dtype or shape differ. */
   readonly compared: number;
   /** How many of them differ. */
   readonly differing: number;
+  /** The lowest record that differs, if one does. */
   readonly first?: RecordDifference;
 }
 

@@ -28,7 +28,9 @@ export interface DigestOptions extends LongOptions {
 
 /** What {@link digest} found and did. */
 export interface DigestResult {
+  /** The container, as it was named. */
   readonly path: string;
+  /** Its records. */
   readonly records: number;
   /** 64 hexadecimal digits. */
   readonly logicalDigest: string;

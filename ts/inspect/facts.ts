@@ -8,15 +8,21 @@ import { raggedReader } from '../store/ragged.js';
 
 /** What every record of a container has in common. */
 export interface ContainerFacts {
+  /** Whether its records have one shape. */
   readonly kind: 'dense' | 'ragged';
+  /** Of its items. */
   readonly dtype: DType;
   /** Of dense records. */
   readonly itemShape?: readonly number[];
   /** Of ragged records: how many dimensions each has. */
   readonly ndim?: number;
+  /** How many there are. */
   readonly records: number;
+  /** How they are stored. */
   readonly codec: Codec;
+  /** Data files, 1 .. 255. */
   readonly dataShards: number;
+  /** Which Python loaderx reads it. */
   readonly dialect: Dialect;
 }
 

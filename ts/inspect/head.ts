@@ -25,13 +25,17 @@ export interface HeadOptions {
 
 /** A record of {@link head}. */
 export interface HeadRecord {
+  /** 0 .. number of records - 1. */
   readonly id: number;
+  /** The record: `itemShape`, or the shape of its own. */
   readonly array: NdArray;
 }
 
 /** What {@link head} gives. */
 export interface HeadResult {
+  /** The container. */
   readonly facts: ContainerFacts;
+  /** In the order that was asked for. */
   readonly records: readonly HeadRecord[];
 }
 

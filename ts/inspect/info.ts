@@ -19,6 +19,7 @@ import { longFields, longWorkOf } from './settings.js';
 
 /** A container's dictionary. */
 export interface DictInfo {
+  /** Of `dict.zr`. */
   readonly bytes: number;
   /** The id that a trained one carries and its frames name; undefined for raw content. */
   readonly id?: number;
@@ -26,11 +27,17 @@ export interface DictInfo {
 
 /** How long ragged records are, in items. */
 export interface LengthInfo {
+  /** Items of the shortest record. */
   readonly min: number;
+  /** A tenth of the records have no more items than this. */
   readonly p10: number;
+  /** The median. */
   readonly p50: number;
+  /** A tenth of the records have more items than this. */
   readonly p90: number;
+  /** Items of the longest record. */
   readonly max: number;
+  /** Items of all records by their number. */
   readonly mean: number;
   /** Records in each of equally wide bins from `min` to `max`. */
   readonly histogram: readonly number[];
@@ -40,6 +47,7 @@ export interface LengthInfo {
 
 /** What a container is. It can be given to `JSON.stringify`. */
 export interface ContainerInfo extends ContainerFacts {
+  /** The container, as it was named. */
   readonly path: string;
   /** Bytes of the items of all records. */
   readonly logicalBytes: number;
@@ -49,6 +57,7 @@ export interface ContainerInfo extends ContainerFacts {
   readonly diskBytes: number;
   /** `logicalBytes / storedBytes`; undefined for an empty container. */
   readonly ratio?: number;
+  /** With codec `zstd_dict`. */
   readonly dict?: DictInfo;
   /** Of a ragged container that is not empty. */
   readonly lengths?: LengthInfo;
@@ -57,6 +66,7 @@ export interface ContainerInfo extends ContainerFacts {
    * hash does not fit; `verify` says more.
    */
   readonly integrity: 'none' | 'present' | 'damaged';
+  /** 64 hexadecimal digits; undefined without an integrity file. */
   readonly logicalDigest?: string;
   /** The releases of loaderx that open it. */
   readonly openedBy: readonly string[];

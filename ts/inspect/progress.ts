@@ -2,7 +2,9 @@
 
 /** How far it has come. Totals hold from the first call on. */
 export interface Progress {
+  /** Records that are finished. */
   readonly recordsDone: number;
+  /** Records that there are in all. */
   readonly recordsTotal: number;
   /** Bytes that were looked at: stored ones for `verify`, items for the others. */
   readonly bytesDone: number;

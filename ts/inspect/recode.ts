@@ -33,10 +33,13 @@ import { flagOf, longFields, longWorkOf } from './settings.js';
 
 /** The new form. What is left out stays as it is at the source, but the codec, which has to be said. */
 export interface RecodeOptions extends LongOptions {
+  /** Of the new container. */
   readonly codec: Codec;
   /** For `codec: 'zstd_dict'`; trained on the source unless given. */
   readonly dictBytes?: Uint8Array | undefined;
+  /** Data files of the new container, 1 .. 255; as many as the source's unless given. */
   readonly dataShards?: number | undefined;
+  /** Which Python loaderx reads the new container; the source's unless given. */
   readonly dialect?: Dialect | undefined;
   /** As for `close` of a writer. */
   readonly durable?: boolean | undefined;
@@ -46,12 +49,15 @@ export interface RecodeOptions extends LongOptions {
 
 /** What {@link recode} made. */
 export interface RecodeResult {
+  /** What was read. */
   readonly source: ContainerFacts;
+  /** What was written. */
   readonly target: ContainerFacts;
   /** Bytes of the items of all records. */
   readonly itemBytes: number;
   /** Bytes of the data files of both. */
   readonly sourceBytes: number;
+  /** Bytes of all records as the new container stores them. */
   readonly targetBytes: number;
   /** Of the dictionary, where there is one. */
   readonly dictBytes?: number;

@@ -23,9 +23,11 @@ export interface SetOptions extends LongOptions {
 
 /** What {@link makeSet} wrote. */
 export interface SetResult {
+  /** The set's file. */
   readonly path: string;
   /** Records of all parts. */
   readonly records: number;
+  /** Its containers, in the order of their records. */
   readonly parts: readonly SetPart[];
 }
 

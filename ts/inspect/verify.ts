@@ -45,12 +45,18 @@ export interface VerifyOptions extends LongOptions {
  * One thing that is wrong: as an error of a gather would say it. `path` is the report's; of a set's report it
  * is `part`, the container that the fault is in, where `record` counts.
  */
-export type VerifyFault = Omit<ErrorRecord, 'name' | 'path'> & { readonly part?: string };
+export type VerifyFault = Omit<ErrorRecord, 'name' | 'path'> & {
+  /** Of a set's report: the container that the fault is in. */
+  readonly part?: string;
+};
 
 /** Something that no reader minds, and that no writer of this package leaves. */
 export interface VerifyWarning {
+  /** The file's name in its container. */
   readonly file: string;
+  /** What is odd about it. */
   readonly message: string;
+  /** How many bytes are. */
   readonly bytes: number;
   /** Of a set's report: the container that the file is in. */
   readonly part?: string;
@@ -58,6 +64,7 @@ export interface VerifyWarning {
 
 /** What was found. It can be given to `JSON.stringify`. */
 export interface VerifyReport {
+  /** The container or set, as it was named. */
   readonly path: string;
   /** Whether there is no fault. */
   readonly ok: boolean;
@@ -67,7 +74,9 @@ export interface VerifyReport {
   readonly storedBytes: number | undefined;
   /** All of them are counted, the first `faultsMax` told. */
   readonly faultCount: number;
+  /** In the order they were found. */
   readonly faults: readonly VerifyFault[];
+  /** In the order they were found. */
   readonly warnings: readonly VerifyWarning[];
   /**
    * `'checked'`: every byte that a reader uses was held against the integrity file; `'none'`: there is
@@ -83,9 +92,13 @@ export interface VerifyReport {
 
 /** One container of a set's report. */
 export interface VerifyPart {
+  /** Below the folder of the set's file. */
   readonly path: string;
+  /** Whether it has no fault. */
   readonly ok: boolean;
+  /** Its records; undefined where it does not open. */
   readonly records: number | undefined;
+  /** As in the report. */
   readonly integrity: VerifyReport['integrity'];
 }
 

@@ -86,8 +86,11 @@ export interface LoaderStats {
   readonly dataMs: number;
   /** What each stage took of all batches together, whether anybody waited for it or not. */
   readonly work: {
+    /** Milliseconds of drawing ids. */
     readonly drawMs: number;
+    /** Milliseconds of gathering. */
     readonly gatherMs: number;
+    /** Milliseconds of transforming. */
     readonly transformMs: number;
   };
   /** Batches delivered. */
@@ -216,10 +219,12 @@ export class DataLoader<const S extends Readonly<Record<string, Stream>>, R = Ba
     throw error;
   }
 
+  /** The loader itself: it is iterated once. */
   [Symbol.asyncIterator](): this {
     return this;
   }
 
+  /** As `close`. */
   [Symbol.asyncDispose](): Promise<void> {
     return this.#end();
   }

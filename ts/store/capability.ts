@@ -12,8 +12,16 @@ import type { Ids } from './ids.js';
  * dictionary. There is no default. `dictBytes` is what {@link trainDict} gives, or any other bytes.
  */
 export type CodecOptions =
-  | { readonly codec: 'raw' | 'zstd' }
-  | { readonly codec: 'zstd_dict'; readonly dictBytes: Uint8Array };
+  | {
+      /** As they are, or one zstd frame each. */
+      readonly codec: 'raw' | 'zstd';
+    }
+  | {
+      /** One zstd frame each, made with the dictionary. */
+      readonly codec: 'zstd_dict';
+      /** The dictionary, at most 48 MiB. */
+      readonly dictBytes: Uint8Array;
+    };
 
 /** The codecs a container can have. */
 export type Codec = CodecOptions['codec'];
@@ -71,7 +79,10 @@ export interface GatherOptions<Out> {
 export type GatherNew = GatherOptions<undefined>;
 
 /** A gather into memory that is there already. */
-export type GatherInto<Out> = GatherOptions<Out> & { readonly out: Out };
+export type GatherInto<Out> = GatherOptions<Out> & {
+  /** What is filled and returned. */
+  readonly out: Out;
+};
 
 /**
  * A build: records go in, in order, and `close` publishes them as one container.
@@ -83,13 +94,19 @@ export type GatherInto<Out> = GatherOptions<Out> & { readonly out: Out };
  * A writer that is disposed without `close` discards its build.
  */
 export interface Writer<Input, SyncInput = Input> extends AsyncDisposable, Disposable {
+  /** Where the container will be, as it was named. */
   readonly path: string;
   /** Records appended so far, those of running appends not counted. */
   readonly length: number;
+  /** Dimensions of a record; 0 for scalars. */
   readonly ndim: number;
+  /** How records are stored. */
   readonly codec: Codec;
+  /** Data files, 1 .. 255. */
   readonly dataShards: number;
+  /** Whether there is a dictionary. */
   readonly hasDict: boolean;
+  /** Which Python loaderx will read it. */
   readonly dialect: Dialect;
   /**
    * Appends records, all or none. Resolves when they are written. The arrays must not be changed
@@ -126,15 +143,23 @@ export interface Writer<Input, SyncInput = Input> extends AsyncDisposable, Dispo
 export interface Reader<Kind, D extends DType, Batch, One, Out = Batch>
   extends AsyncDisposable,
     Disposable {
+  /** `dense` or `ragged`. */
   readonly kind: Kind;
+  /** Where the container is, as it was named. */
   readonly path: string;
+  /** Of the items. */
   readonly dtype: D;
+  /** Dimensions of a record; 0 for scalars. */
   readonly ndim: number;
   /** Records in the container. */
   readonly length: number;
+  /** How records are stored; of a set, those of its first container. */
   readonly codec: Codec;
+  /** Data files, 1 .. 255; of a set, those of its first container. */
   readonly dataShards: number;
+  /** Whether there is a dictionary. */
   readonly hasDict: boolean;
+  /** Which Python loaderx reads it; of a set, its first container. */
   readonly dialect: Dialect;
   /**
    * The records of `ids`, in that order. The result is new memory that nobody else holds.
@@ -144,22 +169,40 @@ export interface Reader<Kind, D extends DType, Batch, One, Out = Batch>
    *   OUT_OF_MEMORY, ABORTED, CLOSED. One failing record fails the whole gather.
    */
   gather(ids: Ids, options?: GatherNew): Promise<Batch>;
-  /** Fills `out` and returns it. */
+  /**
+   * Fills `out` and returns it.
+   *
+   * @throws as without `out`; TypeError, RangeError (INVALID_ARGUMENT) for an `out` of another dtype or shape, or
+   *   memory that cannot be written to
+   */
   gather<B extends Out>(ids: Ids, options: GatherInto<B>): Promise<B>;
+  /** Either of these. */
   gather(ids: Ids, options?: GatherOptions<Out>): Promise<Batch | Out>;
-  /** As `gather`, on this thread. */
+  /** As `gather`, on this thread; throws as it rejects. */
   gatherSync(ids: Ids, options?: GatherNew): Batch;
-  /** Fills `out` and returns it. */
+  /** Fills `out` and returns it; throws as `gather` rejects. */
   gatherSync<B extends Out>(ids: Ids, options: GatherInto<B>): B;
+  /** Either of these. */
   gatherSync(ids: Ids, options?: GatherOptions<Out>): Batch | Out;
   /**
    * The records `start`, `start + step`, … before `end`. Ends past the last record are clipped; a
    * negative `step` goes down. A negative start or end is refused: nothing counts from the end.
+   *
+   * @throws TypeError, RangeError (INVALID_ARGUMENT) for a step of 0 and for what is no integer, RangeError
+   *   (OUT_OF_RANGE) for a negative start or end; as `gather`
    */
   slice(start?: number, end?: number, step?: number): Promise<Batch>;
-  /** One record, on this thread. */
+  /**
+   * One record, on this thread.
+   *
+   * @throws as `gather` rejects
+   */
   record(id: number): One;
-  /** All records in order, `count` at a time (the last batch may be smaller), one read ahead. */
+  /**
+   * All records in order, `count` at a time (the last batch may be smaller), one read ahead.
+   *
+   * @throws TypeError, RangeError for a `count` that is no integer of 1 or more; as `gather`
+   */
   batches(count: number): AsyncIterable<Batch>;
   /** Refuses new calls at once; resolves when the running ones have ended. */
   close(): Promise<void>;
@@ -190,6 +233,7 @@ export interface PadOptions {
  * are the packed form itself. Disposing it gives its memory to the next batch.
  */
 export interface RaggedBatch<D extends DType = DType> extends Iterable<NdArray<D>>, Disposable {
+  /** Of the items. */
   readonly dtype: D;
   /** Axes of every record. */
   readonly ndim: number;
@@ -211,15 +255,23 @@ export interface RaggedBatch<D extends DType = DType> extends Iterable<NdArray<D
    *
    * @throws RangeError for a record larger than `length`, or a `value` the dtype cannot hold
    */
-  pad(options: PadOptions): { data: NdArray<D>; mask: NdArray<'bool'> };
+  pad(options: PadOptions): {
+    /** `[length, ...sizes]`. */
+    data: NdArray<D>;
+    /** Of the same shape: 1 where an item is a record's own, else 0. */
+    mask: NdArray<'bool'>;
+  };
   /** The same records with little-endian numbers. Throws UNSUPPORTED where no typed array fits. */
   toNative(): RaggedBatch<NativeOf<D>>;
 }
 
 /** Writes records of one shape. `append` takes `[n, ...itemShape]`, n at least 1. */
 export interface DenseWriter<D extends DType = DType> extends Writer<NdArray<D>> {
+  /** Records of one shape. */
   readonly kind: 'dense';
+  /** Of the items. Nothing is converted. */
   readonly dtype: D;
+  /** Sizes of a record; `[]` for scalars. */
   readonly itemShape: readonly number[];
 }
 
@@ -232,13 +284,16 @@ export type RaggedInput<D extends DType> =
 /** Writes records whose shapes differ. `append` takes records of rank `ndim`, at least one. */
 export interface RaggedWriter<D extends DType = DType>
   extends Writer<RaggedInput<D>, Iterable<NdArray<D>> | RaggedBatch<D>> {
+  /** Records of shapes of their own. */
   readonly kind: 'ragged';
+  /** Of the items. Nothing is converted. */
   readonly dtype: D;
 }
 
 /** Reads records of one shape. */
 export interface DenseReader<D extends DType = DType>
   extends Reader<'dense', D, DenseBatch<D>, NdArray<D>, NdArray<D>> {
+  /** Sizes of a record; `[]` for scalars. */
   readonly itemShape: readonly number[];
 }
 

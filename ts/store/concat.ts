@@ -30,6 +30,7 @@ import { partsMax } from './set-file.js';
  * `record` is an id in it.
  */
 export interface Concatenated {
+  /** In the order of their records. */
   readonly parts: readonly JoinedPart[];
 }
 

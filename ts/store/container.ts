@@ -51,8 +51,11 @@ export interface JoinedPart {
   readonly path: string;
   /** Records in it. */
   readonly length: number;
+  /** How its records are stored. */
   readonly codec: Codec;
+  /** Its data files, 1 .. 255. */
   readonly dataShards: number;
+  /** Which Python loaderx reads it. */
   readonly dialect: Dialect;
 }
 

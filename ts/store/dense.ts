@@ -40,6 +40,7 @@ export type DenseCreateOptions<
   D extends DType,
   S extends readonly number[] = readonly number[],
 > = CreateOptions & {
+  /** Of the items. Arrays of another are refused. */
   readonly dtype: D;
   /** Shape of each record: at most 63 positive integers, `[]` for scalars, 2^31 bytes in all. */
   readonly itemShape: S;
@@ -47,7 +48,9 @@ export type DenseCreateOptions<
 
 /** What an opened dense container is expected to hold. */
 export interface DenseExpected<D extends DType> extends OpenOptions {
+  /** Any unless given; another one is SCHEMA. */
   readonly dtype?: D | undefined;
+  /** Sizes of a record, any unless given; others are SCHEMA. */
   readonly itemShape?: readonly number[] | undefined;
 }
 

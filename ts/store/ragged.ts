@@ -39,6 +39,7 @@ import { StoreWriter } from './writer.js';
 
 /** What a new ragged container holds. */
 export type RaggedCreateOptions<D extends DType> = CreateOptions & {
+  /** Of the items. Arrays of another are refused. */
   readonly dtype: D;
   /** Dimensions of each record, 1 .. 64. */
   readonly ndim: number;
@@ -46,7 +47,9 @@ export type RaggedCreateOptions<D extends DType> = CreateOptions & {
 
 /** What an opened ragged container is expected to hold. */
 export interface RaggedExpected<D extends DType> extends OpenOptions {
+  /** Any unless given; another one is SCHEMA. */
   readonly dtype?: D | undefined;
+  /** Dimensions of each record, any unless given; others are SCHEMA. */
   readonly ndim?: number | undefined;
 }
 

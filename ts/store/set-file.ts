@@ -28,11 +28,13 @@ export type SetForm =
   | { readonly kind: 'dense'; readonly dtype: DType; readonly itemShape: readonly number[] }
   | { readonly kind: 'ragged'; readonly dtype: DType; readonly ndim: number };
 
+/** One container of a set, as the file of the set names it. */
 export interface SetPart {
   /** Below the folder of the set's file. */
   readonly path: string;
   /** Records. */
   readonly length: number;
+  /** 64 hexadecimal digits: what the container held when the set was made. */
   readonly logicalDigest: string;
 }
 

@@ -27,9 +27,13 @@ export interface Loading {
 
 /** How far it has come. Totals hold from the first call on; files that were in the cache count as done. */
 export interface HubProgress {
+  /** Files that are here. */
   readonly filesDone: number;
+  /** Files that are wanted. */
   readonly filesTotal: number;
+  /** Bytes that are here. */
   readonly bytesDone: number;
+  /** Bytes of all files that are wanted. */
   readonly bytesTotal: number;
 }
 
