@@ -1,5 +1,6 @@
-// The documents say what is so: every program of the README runs, prints what it says it prints, and
-// has the types it claims; the demo's output is the one that is shown; tables and links are complete.
+// The README says what is so: every program of the README runs, prints what it says it prints, and
+// has the types it claims; the demo's output is the one that is shown; the table of errors is complete.
+// Links and commands are looked at in documents.test.ts.
 //
 // A program's output stands in its comments: `// → text`, one for each line it prints. The programs run
 // in order in one folder, as a reader would try them.
@@ -20,32 +21,11 @@ import { transformSync } from 'esbuild';
 import t from 'tap';
 import ts from 'typescript';
 import { errorCodes } from '../ts/errors.js';
+import { type Block, blocksOf } from './support/markdown.js';
 
 const root = path.resolve(import.meta.dirname, '..');
 const read = (file: string): string => readFileSync(path.join(root, file), 'utf8');
 const readme = read('README.md');
-
-interface Block {
-  readonly language: string;
-  readonly line: number;
-  readonly code: string;
-}
-
-/** Fenced blocks, in order. */
-function blocksOf(markdown: string): Block[] {
-  const blocks: Block[] = [];
-  const lines = markdown.split('\n');
-  for (let at = 0; at < lines.length; at += 1) {
-    const opening = /^```(\S*)$/.exec(lines[at] ?? '');
-    if (opening === null) continue;
-    const end = lines.indexOf('```', at + 1);
-    if (end < 0) throw new Error(`line ${at + 1}: the block does not end`);
-    const code = `${lines.slice(at + 1, end).join('\n')}\n`;
-    blocks.push({ language: opening[1] ?? '', line: at + 1, code });
-    at = end;
-  }
-  return blocks;
-}
 
 const blocks = blocksOf(readme);
 const printed = (block: Block): string[] =>
@@ -157,39 +137,43 @@ t.test('the table of errors has every code once', (t) => {
   t.end();
 });
 
-const documents = readdirSync(root, { recursive: false, encoding: 'utf8' })
-  .filter((name) => name.endsWith('.md'))
-  .concat(readdirSync(path.join(root, 'docs')).map((name) => `docs/${name}`))
-  .filter((name) => name.endsWith('.md'));
+/** The rows of the README's comparison: backend and kind in docs/benchmarks.md. */
+const compared: Readonly<Record<string, readonly [string, string, string?]>> = {
+  'loaderx, batches given back': ['ours-raw', 'await-disposed', 'await-disposed-views'],
+  'loaderx, batches dropped': ['ours-raw', 'await-dropped', 'await-dropped-views'],
+  'loaderx 2.4.6 for Python': ['loaderx-2.4.6-raw', 'fresh'],
+  'NumPy, memory-mapped': ['npy-mmap-raw', 'fresh'],
+  '`fs.readSync`': ['node-fs-raw', 'fresh'],
+  '`@riaskov/mmap-io`': ['npm-mmap-io-raw', 'fresh'],
+  '`apache-arrow`': ['npm-apache-arrow-raw', 'fresh'],
+  '`lmdb`': ['npm-lmdb-raw', 'fresh'],
+  '`better-sqlite3`': ['npm-better-sqlite3-raw', 'fresh'],
+  '`h5wasm`': ['npm-h5wasm-raw', 'fresh'],
+  '`zarrita`': ['npm-zarrita-raw', 'fresh'],
+  '`hyparquet`': ['npm-hyparquet-raw', 'fresh'],
+};
+const chapters = [
+  'digits, dense uint8[28,28]',
+  'tokens, dense int32[512]',
+  'tokens, ragged int32[16..512]',
+  'photos, dense uint8[3,224,224]',
+];
 
-/** The anchor that a heading gets. */
-const anchorOf = (heading: string): string =>
-  heading
-    .toLowerCase()
-    .replace(/[^\p{L}\p{N}\s-]/gu, '')
-    .trim()
-    .replace(/\s/g, '-');
-
-const anchorsOf = (markdown: string): string[] =>
-  [...markdown.matchAll(/^#{1,6} (.*)$/gm)].map((match) => anchorOf(match[1] ?? ''));
-
-t.test('links lead somewhere, and nothing names one machine', (t) => {
-  for (const document of documents) {
-    const text = read(document);
-    for (const [, target = ''] of text.matchAll(/\]\(([^)\s]+)\)/g)) {
-      if (/^[a-z]+:/.test(target)) continue;
-      const [file = '', anchor] = target.split('#');
-      const absolute =
-        file === '' ? path.join(root, document) : path.resolve(root, path.dirname(document), file);
-      const isThere = existsSync(absolute);
-      t.ok(isThere, `${document}: ${target}`);
-      if (!isThere || anchor === undefined) continue;
-      t.ok(anchorsOf(readFileSync(absolute, 'utf8')).includes(anchor), `${document}: ${target}`);
-    }
-    t.notMatch(
-      text,
-      /(?<![\w.])\/(?:home|Users|work|tmp|root)\//,
-      `${document}: no path of a machine`,
+t.test('the figures are those of docs/benchmarks.md', (t) => {
+  const parts = read('docs/benchmarks.md').split(/^### /m);
+  const cells = (line: string): string[] => line.split('|').map((cell) => cell.trim());
+  for (const [name, [backend, kind, kindOfRagged]] of Object.entries(compared)) {
+    const figures = chapters.map((chapter) => {
+      const part = parts.find(
+        (one) => one.startsWith(`${chapter}\n`) && one.includes('| ours-raw |'),
+      );
+      const wanted = chapter.includes('ragged') ? (kindOfRagged ?? kind) : kind;
+      const rows = part?.split('\n').map(cells) ?? [];
+      return rows.find((row) => row[1] === backend && row[2] === wanted)?.[3]?.replace(' \\*', '');
+    });
+    t.ok(
+      readme.includes(`| ${name} | ${figures.join(' | ')} |\n`),
+      `${name}: ${figures.join(' | ')}`,
     );
   }
   t.end();

@@ -1,0 +1,124 @@
+// All documents: their links lead somewhere, what they import is exported, and the commands they name are
+// there. What the README shows is run besides, by readme.test.ts, and what docs/cli.md shows by
+// transcripts.test.ts.
+import { existsSync, readdirSync, readFileSync } from 'node:fs';
+import path from 'node:path';
+import { transformSync } from 'esbuild';
+import t from 'tap';
+import { commands } from '../ts/cli/main.js';
+import * as converter from '../ts/converter.js';
+import * as exporters from '../ts/exporters.js';
+import * as importers from '../ts/importers.js';
+import * as index from '../ts/index.js';
+import { anchorsOf, blocksOf, targetsOf } from './support/markdown.js';
+
+const root = path.resolve(import.meta.dirname, '..');
+const read = (file: string): string => readFileSync(path.join(root, file), 'utf8');
+const markdownIn = (folder: string): string[] =>
+  readdirSync(path.join(root, folder))
+    .filter((name) => name.endsWith('.md'))
+    .map((name) => path.posix.join(folder, name));
+const documents = [...markdownIn('.'), ...markdownIn('docs'), 'bench/README.md'];
+
+t.test('links lead somewhere, and nothing names one machine', (t) => {
+  for (const document of documents) {
+    const text = read(document);
+    for (const target of targetsOf(text)) {
+      const [file = '', anchor] = target.split('#');
+      const absolute =
+        file === '' ? path.join(root, document) : path.resolve(root, path.dirname(document), file);
+      const isThere = existsSync(absolute);
+      t.ok(isThere, `${document}: ${target}`);
+      if (!isThere || anchor === undefined) continue;
+      t.ok(anchorsOf(readFileSync(absolute, 'utf8')).includes(anchor), `${document}: ${target}`);
+    }
+    t.notMatch(
+      text,
+      /(?<![\w.])\/(?:home|Users|work|tmp|root)\//,
+      `${document}: no path of a machine`,
+    );
+  }
+  t.end();
+});
+
+const languages = ['', 'console', 'js', 'python', 'sh', 'text', 'ts'];
+const exported: Readonly<Record<string, object>> = {
+  loaderx: index,
+  'loaderx/converter': converter,
+  'loaderx/importers': importers,
+  'loaderx/exporters': exporters,
+};
+
+t.test('programs can be read, and what they import is exported', (t) => {
+  for (const document of documents) {
+    for (const { language, line, code } of blocksOf(read(document))) {
+      const place = `${document}:${line}`;
+      t.ok(languages.includes(language), `${place}: ${language}`);
+      if (language !== 'js' && language !== 'ts') continue;
+      t.doesNotThrow(() => transformSync(code, { loader: language, format: 'esm' }), place);
+      for (const [, names = '', from = ''] of code.matchAll(
+        /^import \{([^}]*)\} from '(loaderx[^']*)'/gm,
+      )) {
+        const module = exported[from] ?? {};
+        for (const name of names.split(',').map((one) => one.trim())) {
+          if (name === '' || name.startsWith('type ')) continue;
+          t.ok(name in module, `${place}: ${from} exports ${name}`);
+        }
+      }
+    }
+  }
+  t.end();
+});
+
+const { scripts } = JSON.parse(read('package.json')) as { scripts: Record<string, string> };
+/** What npm itself knows, and what else a reader of these documents has. */
+const npmKnows = ['audit', 'ci', 'config', 'deprecate', 'install', 'pack', 'publish', 'version'];
+const shellKnows = ['cd', 'cp', 'git', 'mkdir', 'mpirun', 'pip', 'python3', 'torchrun'];
+
+/** What is wrong with a command, if anything is: it is looked up, not run. */
+function faultOf(command: string): string | undefined {
+  const words = command
+    .replace(/^\s*\$ /, '')
+    .split(/\s+/)
+    .filter((word) => !/^[A-Z_]+=/.test(word));
+  const [program = '', first = '', second = ''] = words;
+  const missing = (file: string): string | undefined =>
+    existsSync(path.join(root, file)) ? undefined : `there is no ${file}`;
+  if (program === 'npm' && first === 'run') {
+    return second in scripts || second === '' ? undefined : `there is no script ${second}`;
+  }
+  if (program === 'npm' && first === 'test') {
+    return words.filter((word) => word.startsWith('test/') && !/[A-Z*]/.test(word)).map(missing)[0];
+  }
+  if (program === 'npm' && first === '--prefix') return undefined;
+  if (program === 'npm') return npmKnows.includes(first) ? undefined : `npm has no ${first}`;
+  if (program === 'npx' && first === 'loaderx') {
+    const isKnown = second === '' || commands.some(({ name }) => name === second);
+    return isKnown ? undefined : `there is no command ${second}`;
+  }
+  if (program === 'node' && /^(?:bench|examples|scripts|test)\//.test(first)) return missing(first);
+  if (program === 'node' && first.endsWith('.mjs')) return undefined; // the reader's own
+  return shellKnows.includes(program) ? undefined : `what is ${program}?`;
+}
+
+t.test('commands are there', (t) => {
+  for (const document of documents) {
+    const text = read(document);
+    for (const { language, line, code } of blocksOf(text)) {
+      if (language !== 'sh') continue;
+      const commands = code
+        .replace(/\\\n/g, ' ')
+        .split('\n')
+        .flatMap((one) => one.replace(/(^|\s)#.*$/, '').split(/ && | \| /))
+        .map((one) => one.trim())
+        .filter((one) => one !== '' && !one.startsWith('<'));
+      for (const command of commands) {
+        t.equal(faultOf(command), undefined, `${document}:${line}: ${command}`);
+      }
+    }
+    for (const [, command = ''] of text.matchAll(/`((?:npm|npx loaderx|node) [^`\n]+)`/g)) {
+      t.equal(faultOf(command), undefined, `${document}: ${command}`);
+    }
+  }
+  t.end();
+});
