@@ -122,3 +122,32 @@ t.test('commands are there', (t) => {
   }
   t.end();
 });
+
+/** Rooms of the core and what each may import, as `zig-src/tidy.zig` holds them. */
+function zigRooms(): string[] {
+  const table = /const rooms = \[_\]Room\{(.*?)\n\};/s.exec(read('zig-src/tidy.zig'))?.[1] ?? '';
+  return [...table.matchAll(/room\("([^"]+)",\s*&\.\{(.*?)\}\)/gs)].map(
+    ([, file = '', list = '']) => {
+      const imports = [...list.matchAll(/"([^"]+)"/g)].map(([, name = '']) => name);
+      return `${bare(file)}: ${imports
+        .filter((name) => !['std', 'builtin'].includes(name))
+        .map(bare)
+        .sort()}`;
+    },
+  );
+}
+const bare = (file: string): string => file.replace(/\.zig$/, '');
+
+t.test('docs/architecture.md has the import table of the core', (t) => {
+  const names = (cell: string): string[] =>
+    [...cell.matchAll(/`([^`]+)`/g)].map(([, name = '']) => name);
+  const [, table = ''] = read('docs/architecture.md').split(/^\| room in `zig-src\/` .*$/m);
+  const shown = [...table.matchAll(/^\| (`.*?) \| (.*) \|$/gm)].flatMap(
+    ([, rooms = '', imports = '']) =>
+      names(rooms).map((room) => `${room}: ${names(imports).sort()}`),
+  );
+  const wanted = zigRooms();
+  t.ok(wanted.length > 20, 'tidy.zig was understood');
+  t.strictSame(shown.filter((row) => !row.startsWith('napi/*')).sort(), wanted.sort());
+  t.end();
+});
