@@ -62,6 +62,22 @@ t.test('the programs run and print what they say', async (t) => {
   }
 });
 
+t.test('the command lines print what is shown', { skip: process.platform === 'win32' }, (t) => {
+  const ours = `"${process.execPath}" "${path.join(root, 'dist', 'cli.js')}"`;
+  let count = 0;
+  for (const { language, line, code } of blocks) {
+    if (language !== 'console') continue;
+    for (const part of code.split(/^\$ /m).slice(1)) {
+      const [command = '', ...shown] = part.split('\n');
+      const lines = run('sh', ['-c', command.replace('npx loaderx', ours)]);
+      t.strictSame(lines, shown.slice(0, -1), `README.md:${line}: ${command}`);
+      count += 1;
+    }
+  }
+  t.ok(count > 0, 'there are some');
+  t.end();
+});
+
 t.test('the Python program reads what the programs before it wrote', (t) => {
   const block = blocks.find(({ language }) => language === 'python');
   const record = path.join(root, '.deps', 'python-2.4', 'installed.json');
