@@ -45,7 +45,7 @@ function smooth(values, span) {
   });
 }
 
-const lossTicks = [0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2];
+const lossTicks = [0.01, 0.02, 0.04, 0.1, 0.2, 0.4, 1, 2];
 
 /** @param {Results} results */
 function curves({ losses, accuracies }) {
@@ -75,6 +75,39 @@ function curves({ losses, accuracies }) {
       }),
     ],
   });
+}
+
+/** Of numbers, the one in the middle. @param {number[]} values */
+const median = (values) => values.sort((a, b) => a - b)[Math.floor(values.length / 2)];
+
+/** How near two names may be, where a panel is 1 wide and 1 high. */
+const nearest = 0.062;
+
+/**
+ * Where each digit's name goes in one panel: to the middle of its points, and away from other names.
+ *
+ * @template {{digit: number, x: number, y: number}} Point
+ * @param {Point[]} points
+ */
+function namesOf(points) {
+  const labels = Array.from({ length: 10 }, (_, digit) => {
+    const own = points.filter((point) => point.digit === digit);
+    return { ...own[0], x: median(own.map(({ x }) => x)), y: median(own.map(({ y }) => y)) };
+  });
+  for (let round = 0; round < 100; round += 1) {
+    labels.forEach((one, at) => {
+      for (const other of labels.slice(at + 1)) {
+        const [across, up] = [other.x - one.x, other.y - one.y];
+        const distance = Math.hypot(across, up) || 1e-9;
+        const push = Math.max(0, nearest - distance) / distance / 2;
+        one.x -= across * push;
+        one.y -= up * push;
+        other.x += across * push;
+        other.y += up * push;
+      }
+    });
+  }
+  return labels;
 }
 
 /** All projections, each stretched to its panel: what their axes count means nothing. @param {Results} results */
@@ -116,14 +149,13 @@ function latent({ projections, labels }) {
       Plot.dot(points, { ...names, fill: 'digit', r: 1.8, fillOpacity: 0.7 }),
       // Each digit's name where the middle of its points is.
       Plot.text(
-        points,
-        Plot.groupZ(
-          { x: 'median', y: 'median', text: 'first' },
-          {
-            ...{ ...names, z: 'digit', text: 'digit', fontSize: 15, fontWeight: 'bold' },
-            ...{ fill: '#16181d', stroke: 'white', strokeWidth: 5 },
-          },
+        projections.flatMap(({ layer, method }) =>
+          namesOf(points.filter((point) => point.layer === layer && point.method === method)),
         ),
+        {
+          ...{ ...names, text: 'digit', fontSize: 15, fontWeight: 'bold' },
+          ...{ fill: '#16181d', stroke: 'white', strokeWidth: 5 },
+        },
       ),
     ],
   });
