@@ -7,7 +7,7 @@ import assert from 'node:assert/strict';
 import fs from 'node:fs';
 import os from 'node:os';
 import path from 'node:path';
-import { DataLoader, LoaderxError, open } from 'loaderx';
+import { DataLoader, Dense, LoaderxError } from 'loaderx';
 import { importFiles } from 'loaderx/importers';
 
 const folder = fs.mkdtempSync(path.join(os.tmpdir(), 'loaderx-local-'));
@@ -30,12 +30,13 @@ const sources = [inFolder('table.csv'), inFolder('picture.npy')];
 const { containers } = await importFiles(sources, inFolder('data'), { codec: 'zstd' });
 for (const { column, dtype, records } of containers) console.log(`${column}: ${dtype}, ${records}`);
 
-const names = ['id', 'weight', 'is_red', 'picture'];
-const streams = Object.fromEntries(
-  names.map((name) => [name, open(path.join(inFolder('data'), name))]),
-);
+const columnOf = (/** @type {string} */ name) => path.join(inFolder('data'), name);
+const streams = {
+  id: Dense.open(columnOf('id'), { dtype: 'int64', itemShape: [] }),
+  picture: Dense.open(columnOf('picture'), { dtype: 'float32', itemShape: [4, 4] }),
+};
 for await (const { id, picture } of new DataLoader(streams, { batchSize: 50, once: true })) {
-  id.data.forEach((/** @type {bigint} */ one, /** @type {number} */ at) => {
+  id.data.forEach((one, at) => {
     assert.equal(Number(one), picture.data[at * 16]);
   });
 }

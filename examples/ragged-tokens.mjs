@@ -33,7 +33,7 @@ const batch = await reader.gather([4, 1, 0]);
 
 // Padded: [3, 9], zeros where a record has ended, and a mask that says where that is.
 const { data, mask } = batch.pad({ value: 0 });
-const [rows, columns] = data.shape;
+const [rows = 0, columns = 0] = data.shape;
 for (let row = 0; row < rows; row += 1) {
   console.log([...data.data.subarray(row * columns, (row + 1) * columns)].join('\t'));
 }

@@ -27,7 +27,11 @@ async function run(transformWorkers) {
     { batchSize: 64, seed: 2, transform, transformWorkers },
   );
   const hash = createHash('sha256');
-  for await (const { data, shape } of loader) {
+  // A module's result is whatever it returns: its type is said here.
+  const pictures = /** @type {AsyncIterable<import('loaderx').NdArray<'float32'>>} */ (
+    /** @type {unknown} */ (loader)
+  );
+  for await (const { data, shape } of pictures) {
     if (loader.step === 1) console.log(`${transformWorkers} workers: float32 [${shape}]`);
     hash.update(data);
     if (loader.step === 20) break;

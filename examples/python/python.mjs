@@ -9,7 +9,7 @@ import { spawnSync } from 'node:child_process';
 import fs from 'node:fs';
 import os from 'node:os';
 import path from 'node:path';
-import { Dense, ndarray, open, Ragged } from 'loaderx';
+import { Dense, ndarray, Ragged } from 'loaderx';
 
 const python = process.env.PYTHON ?? (process.platform === 'win32' ? 'python' : 'python3');
 const run = (/** @type {string[]} */ ...args) => spawnSync(python, args, { encoding: 'utf8' });
@@ -41,7 +41,7 @@ if (run('-c', 'import loaderx.zrecord').status !== 0) {
   const { status, stdout, stderr } = run(path.join(import.meta.dirname, 'read.py'), folder);
   process.stdout.write(stdout);
   assert.equal(status, 0, stderr);
-  const back = open(path.join(folder, 'doubled'));
+  const back = Dense.open(path.join(folder, 'doubled'), { dtype: 'float64', itemShape: [3] });
   const { data } = await back.gather([99, 1]);
   console.log(`from Python: ${data}`);
   assert.deepEqual(

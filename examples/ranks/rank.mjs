@@ -21,6 +21,7 @@ const loader = new DataLoader(
 );
 for (let step = Number(from); step < Number(to); step += 1) {
   const { value: batch } = await loader.next();
+  if (batch === undefined) throw new Error('the stream ended');
   if (!('data' in batch.record)) throw new TypeError(`${set} holds ragged records`);
   const { buffer, byteOffset, byteLength } = batch.record.data;
   const name = `step-${step}.rank-${shard.world}-${shard.rank}`;
