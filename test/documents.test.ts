@@ -6,10 +6,6 @@ import path from 'node:path';
 import { transformSync } from 'esbuild';
 import t from 'tap';
 import { commands } from '../ts/cli/main.js';
-import * as converter from '../ts/converter.js';
-import * as exporters from '../ts/exporters.js';
-import * as importers from '../ts/importers.js';
-import * as index from '../ts/index.js';
 import { anchorsOf, blocksOf, targetsOf } from './support/markdown.js';
 
 const root = path.resolve(import.meta.dirname, '..');
@@ -18,6 +14,10 @@ const markdownIn = (folder: string): string[] =>
   readdirSync(path.join(root, folder))
     .filter((name) => name.endsWith('.md'))
     .map((name) => path.posix.join(folder, name));
+const manifest = JSON.parse(read('package.json')) as {
+  exports: Record<string, unknown>;
+  scripts: Record<string, string>;
+};
 const documents = [...markdownIn('.'), ...markdownIn('docs'), 'bench/README.md'];
 
 t.test('links lead somewhere, and nothing names one machine', (t) => {
@@ -42,14 +42,23 @@ t.test('links lead somewhere, and nothing names one machine', (t) => {
 });
 
 const languages = ['', 'console', 'js', 'python', 'sh', 'text', 'ts'];
-const exported: Readonly<Record<string, object>> = {
-  loaderx: index,
-  'loaderx/converter': converter,
-  'loaderx/importers': importers,
-  'loaderx/exporters': exporters,
-};
+/** What each entry of the package exports, by the name it is imported by. */
+async function entries(): Promise<Map<string, object>> {
+  const { exports } = manifest;
+  const names = Object.keys(exports).filter((name) => !name.endsWith('.json'));
+  return new Map(
+    await Promise.all(
+      names.map(async (name): Promise<[string, object]> => {
+        const file = name === '.' ? 'index' : path.basename(name);
+        return [path.posix.join('loaderx', name), await import(`../ts/${file}.js`)];
+      }),
+    ),
+  );
+}
 
-t.test('programs can be read, and what they import is exported', (t) => {
+t.test('programs can be read, and what they import is exported', async (t) => {
+  const exported = await entries();
+  t.ok(exported.has('loaderx/converter'), 'entries have the names that are imported');
   for (const document of documents) {
     for (const { language, line, code } of blocksOf(read(document))) {
       const place = `${document}:${line}`;
@@ -59,7 +68,7 @@ t.test('programs can be read, and what they import is exported', (t) => {
       for (const [, names = '', from = ''] of code.matchAll(
         /^import \{([^}]*)\} from '(loaderx[^']*)'/gm,
       )) {
-        const module = exported[from] ?? {};
+        const module = exported.get(from) ?? {};
         for (const name of names.split(',').map((one) => one.trim())) {
           if (name === '' || name.startsWith('type ')) continue;
           t.ok(name in module, `${place}: ${from} exports ${name}`);
@@ -67,13 +76,27 @@ t.test('programs can be read, and what they import is exported', (t) => {
       }
     }
   }
-  t.end();
 });
 
-const { scripts } = JSON.parse(read('package.json')) as { scripts: Record<string, string> };
 /** What npm itself knows, and what else a reader of these documents has. */
 const npmKnows = ['audit', 'ci', 'config', 'deprecate', 'install', 'pack', 'publish', 'version'];
-const shellKnows = ['cd', 'cp', 'git', 'mkdir', 'mpirun', 'pip', 'python3', 'torchrun'];
+const shellKnows = [
+  ...[
+    'bash',
+    'cd',
+    'cp',
+    'git',
+    'kubectl',
+    'mkdir',
+    'mpirun',
+    'pip',
+    'python3',
+    'sbatch',
+    'sh',
+    'srun',
+  ],
+  'torchrun',
+];
 
 /** What is wrong with a command, if anything is: it is looked up, not run. */
 function faultOf(command: string): string | undefined {
@@ -85,7 +108,7 @@ function faultOf(command: string): string | undefined {
   const missing = (file: string): string | undefined =>
     existsSync(path.join(root, file)) ? undefined : `there is no ${file}`;
   if (program === 'npm' && first === 'run') {
-    return second in scripts || second === '' ? undefined : `there is no script ${second}`;
+    return second in manifest.scripts || second === '' ? undefined : `there is no script ${second}`;
   }
   if (program === 'npm' && first === 'test') {
     return words.filter((word) => word.startsWith('test/') && !/[A-Z*]/.test(word)).map(missing)[0];
