@@ -44,9 +44,20 @@ async function installPackages(file) {
   if (!fs.existsSync(link)) fs.symlinkSync(root, link, 'junction');
 }
 
+/** The Python that `npm run interop` has made, unless the caller names one. @returns {NodeJS.ProcessEnv} */
+function python() {
+  const record = inRoot('.deps', 'python-2.4', 'installed.json');
+  if (process.env.PYTHON !== undefined || !fs.existsSync(record)) return {};
+  const { environment } = JSON.parse(fs.readFileSync(record, 'utf8'));
+  return { ...environment.env, PYTHON: environment.python };
+}
+
 /** @param {string} file @param {readonly string[]} args @param {import('node:child_process').StdioOptions} stdio */
 const start = (file, args, stdio) =>
-  spawnSync(process.execPath, [file, ...args], { cwd: root, stdio, encoding: 'utf8' });
+  spawnSync(process.execPath, [file, ...args], {
+    ...{ cwd: root, stdio, encoding: 'utf8' },
+    env: { ...process.env, ...python() },
+  });
 
 /** @param {string} name @returns {string} */
 function fileOf(name) {

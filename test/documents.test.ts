@@ -85,17 +85,16 @@ const shellKnows = [
     'bash',
     'cd',
     'cp',
+    'docker',
     'git',
     'kubectl',
     'mkdir',
     'mpirun',
+    'parallel',
     'pip',
     'python3',
-    'sbatch',
-    'sh',
-    'srun',
   ],
-  'torchrun',
+  ...['sbatch', 'seq', 'sh', 'squeue', 'srun', 'torchrun', 'xargs'],
 ];
 
 /** What is wrong with a command, if anything is: it is looked up, not run. */
