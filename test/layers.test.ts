@@ -16,6 +16,7 @@ const rooms: readonly (readonly [string, readonly string[]])[] = [
   ['dtype', ['errors']],
   ['ndarray', ['dtype', 'errors']],
   ['signal', ['errors']],
+  ['variables', ['errors']],
   ['schema-walk', ['errors']],
   ['schema', ['dtype', 'schema-walk', 'errors', 'msgpackr']],
 
@@ -256,6 +257,7 @@ const rooms: readonly (readonly [string, readonly string[]])[] = [
     ['errors', 'node:fs', 'node:path', 'store/dense', 'store/folder', 'store/open'],
   ],
   ['parts', ['errors', 'node:fs', 'node:path', 'store/path', 'converter/staging']],
+  ['part-env', ['errors', 'parts', 'variables', 'store/fields']],
   [
     'converter/convert',
     [
@@ -430,11 +432,12 @@ const rooms: readonly (readonly [string, readonly string[]])[] = [
   ['cli/concat', ['inspect/set', 'cli/command', 'cli/text']],
   ['cli/merge', ['inspect/recode', 'cli/command', 'cli/recode', 'cli/text']],
   ['cli/train-dict', ['dict', 'store/open', 'cli/command', 'cli/files', 'cli/text']],
+  ['cli/part', ['errors', 'part-env', 'parts', 'cli/command', 'cli/terminal']],
   [
     'cli/convert',
     [
       ...['converter/convert', 'converter/dataset', 'converter/hub'],
-      ...['converter/parquet', 'inspect/progress', 'cli/command', 'cli/files', 'cli/text'],
+      ...['converter/parquet', 'inspect/progress', 'cli/files', 'cli/part', ...cliDoors],
     ],
   ],
   [
@@ -529,7 +532,7 @@ const rooms: readonly (readonly [string, readonly string[]])[] = [
   ['loader/abort', ['errors']],
   ['loader/stats', []],
   ['loader/rng', ['errors']],
-  ['loader/shard', ['errors']],
+  ['loader/shard', ['errors', 'variables']],
   ['loader/plan', ['errors', 'sampler', 'loader/shard']],
   ['loader/prefetch', ['errors', 'loader/abort', 'loader/stats']],
   ['loader/batch', ['store/capability', 'store/hand-over', 'store/stream']],
@@ -576,7 +579,17 @@ const rooms: readonly (readonly [string, readonly string[]])[] = [
   [
     'index',
     [
-      ...['configure', 'dict', 'dtype', 'errors', 'ndarray', 'parts', 'sampler', 'schema'],
+      ...[
+        'configure',
+        'dict',
+        'dtype',
+        'errors',
+        'ndarray',
+        'part-env',
+        'parts',
+        'sampler',
+        'schema',
+      ],
       ...['inspect/diff', 'inspect/digest', 'inspect/facts', 'inspect/head', 'inspect/info'],
       ...['inspect/png', 'inspect/progress', 'inspect/recode', 'inspect/set', 'inspect/verify'],
       ...['loader/batch', 'loader/data-loader', 'loader/rng', 'loader/shard', 'loader/transform'],
