@@ -591,7 +591,8 @@ const rooms: readonly (readonly [string, readonly string[]])[] = [
   [
     'bullmq/worker',
     [
-      ...['errors', 'node:timers/promises', 'npm:bullmq', 'store/fields', 'bullmq/child'],
+      ...['errors', 'parts', 'converter/staging', 'node:timers/promises', 'npm:bullmq'],
+      ...['store/fields', 'bullmq/child'],
       ...['bullmq/peers', 'bullmq/place', 'bullmq/spec', 'bullmq/task'],
     ],
   ],

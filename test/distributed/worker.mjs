@@ -10,7 +10,8 @@
 const { worker } = await import(new URL('../../dist/bullmq.js', import.meta.url).href);
 
 const [port = ''] = process.argv.slice(2);
-const faults = process.env.FAULTS === undefined ? [] : [new URL('faults.mjs', import.meta.url).href];
+const faults =
+  process.env.FAULTS === undefined ? [] : [new URL('faults.mjs', import.meta.url).href];
 const crew = await worker({
   connection: { port: Number(port) },
   // Short, so that a dead worker's part is not waited for long; the default is half a minute.

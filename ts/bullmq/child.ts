@@ -12,7 +12,7 @@ export interface ChildOptions {
 }
 
 /** How long a task that was told to stop may take to leave nothing behind. */
-const stopMsMax = 10_000;
+const stopMsMax = 5000;
 
 /**
  * Runs a task.
@@ -25,7 +25,7 @@ export function runTask(
 ): Promise<MadePart | readonly MadeSet[]> {
   const name = taskName(task);
   return new Promise((resolve, reject) => {
-    let answer: Exclude<Answer, { kind: 'progress' }> | undefined;
+    let answer: Exclude<Answer, { kind: 'progress' | 'ready' }> | undefined;
     let child: ChildProcess;
     try {
       child = fork(new URL('./task-process.js', import.meta.url), [task.spec.target, name], {
@@ -47,7 +47,9 @@ export function runTask(
       killing ??= setTimeout(() => child.kill('SIGKILL'), stopMsMax);
     };
     child.on('message', (message: Answer) => {
-      if (message.kind === 'progress') onProgress(message);
+      // What is sent earlier may come before it listens.
+      if (message.kind === 'ready') send({ kind: 'run', task });
+      else if (message.kind === 'progress') onProgress(message);
       else answer = message;
     });
     child.once('error', (cause) => {
@@ -68,7 +70,6 @@ export function runTask(
       }
     });
     signal.addEventListener('abort', stop, { once: true });
-    send({ kind: 'run', task });
     if (signal.aborted) stop();
   });
 }

@@ -31,6 +31,8 @@ process.on('message', (order: Order) => {
   if (order.kind === 'abort') aborting.abort(new Error(order.reason));
   else void answerTo(order.task);
 });
+const ready: Answer = { kind: 'ready' };
+process.send?.(ready);
 
 async function answerTo(task: Task): Promise<void> {
   let answer: Answer;

@@ -43,8 +43,9 @@ export type Order =
   | { readonly kind: 'run'; readonly task: Task }
   | { readonly kind: 'abort'; readonly reason: string };
 
-/** From the child: any number of `progress`, then one of the others. */
+/** From the child: `ready` once it listens, any number of `progress`, then one of the others. */
 export type Answer =
+  | { readonly kind: 'ready' }
   | ({ readonly kind: 'progress' } & PartProgress)
   | { readonly kind: 'done'; readonly result: MadePart | readonly MadeSet[] }
   | {

@@ -13,6 +13,7 @@ import {
   LoaderxError,
   show,
 } from '../errors.js';
+import { partName } from '../parts.js';
 import { knownFields } from '../store/fields.js';
 import { runTask } from './child.js';
 import { loadBullmq } from './peers.js';
@@ -323,6 +324,7 @@ class Crew implements PartWorker {
     const id = job.id ?? '';
     const message = messageOf(error);
     const code = error instanceof LoaderxError || isArgumentError(error) ? error.code : undefined;
+    if (code === 'ABORTED' || code === 'BUILD_FAILED') await removeRest(task);
     const isEnding = code === 'ABORTED' && this.#closing.signal.aborted;
     if (isEnding || code === 'LOCKED') {
       tell({ kind: 'postponed', job: id, message });
@@ -357,6 +359,18 @@ class Crew implements PartWorker {
 
   async [Symbol.asyncDispose](): Promise<void> {
     await this.close();
+  }
+}
+
+/** Removes what a part's process has left that was killed. The next one would, if there is a next one. */
+async function removeRest(task: Task): Promise<void> {
+  if (task.kind !== 'part') return;
+  const { part, spec } = task;
+  try {
+    const { Staging } = await import('../converter/staging.js');
+    Staging.sweep(spec.target, partName({ part, of: spec.parts }));
+  } catch {
+    // What matters is why the process ended.
   }
 }
 

@@ -73,15 +73,17 @@ export class Staging {
   }
 
   /**
-   * Removes what dead conversions to anything in `folder` have left. Those that live are left alone.
+   * Removes what dead conversions to `name` in `folder`, or to anything there, have left. Those that live are
+   * left alone; where locks do not reach other hosts, theirs look dead.
    *
    * @throws LoaderxError IO
    */
-  static sweep(folder: string): void {
+  static sweep(folder: string, name?: string): void {
     try {
-      for (const name of fs.readdirSync(folder)) {
-        const at = path.join(folder, name);
-        if (!hiddenName.test(name) || isHeld(at)) continue;
+      for (const hidden of fs.readdirSync(folder)) {
+        const at = path.join(folder, hidden);
+        const isOfThis = name === undefined || hidden.startsWith(`.${name}${marker}`);
+        if (!hiddenName.test(hidden) || !isOfThis || isHeld(at)) continue;
         fs.rmSync(at, { recursive: true, force: true, maxRetries: 3 });
       }
     } catch (cause) {
