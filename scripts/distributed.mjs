@@ -15,6 +15,9 @@ import { closingLine, countingEntry, sum } from './tally.mjs';
 
 /** @type {Readonly<Record<string, (play?: string) => Promise<Tally>>>} */
 const engines = {
+  kubernetes: async () => (await import('./distributed/kubernetes.mjs')).kubernetes(),
+  ranks: async () => (await import('./distributed/ranks.mjs')).ranks(),
+  slurm: async () => (await import('./distributed/slurm.mjs')).slurm(),
   bullmq: async (play) => (await import('./distributed/queue.mjs')).queue(play),
 };
 

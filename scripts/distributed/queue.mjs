@@ -36,7 +36,7 @@ export async function queue(only) {
       }
     }
     if (process.env.SHOW)
-      for (const { output } of stage.workers) process.stdout.write(output + '\n----\n');
+      for (const { output } of stage.workers) process.stdout.write(`${output}\n----\n`);
     await stage.dismiss();
   } finally {
     await stage.close();
