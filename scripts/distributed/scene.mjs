@@ -217,7 +217,7 @@ export async function freePort() {
 }
 
 // As test/support/parquet.ts: a required int32 column of one page, nothing compressed.
-const rowsOfFile = 20_000;
+export const rowsOfFile = 20_000;
 const front = '5041523115001580e2091580e2092c15c0b8021500150615061c000000';
 const back =
   '1504192c35001806736368656d61150200150225001801780016c0b802191c191c26001c1502192506001918017815' +
@@ -225,7 +225,7 @@ const back =
   '717565742d6370702d6172726f772076657273696f6e2032362e302e30191c1c0000008000000050415231';
 
 /** @param {number} seed */
-function numbersFile(seed) {
+export function numbersFile(seed) {
   const numbers = new Uint32Array(rowsOfFile);
   for (let row = 0; row < rowsOfFile; row += 1) {
     numbers[row] = Math.imul(seed * rowsOfFile + row, 0x9e3779b1);

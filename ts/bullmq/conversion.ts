@@ -19,6 +19,7 @@ import { givenUp, signalOf } from '../signal.js';
 import { knownFields } from '../store/fields.js';
 import { loadBullmq } from './peers.js';
 import {
+  clientOptions,
   type Place,
   placeFields,
   placeOf,
@@ -130,7 +131,7 @@ export async function enqueueConversion(
     }
     const backoff = { type: 'exponential', delay: backoffMs };
     const data: SetsData = { spec: whole };
-    await link.flows.add({
+    const adding = link.flows.add({
       name: 'sets',
       queueName: place.sets,
       data,
@@ -141,6 +142,7 @@ export async function enqueueConversion(
         return { name: 'part', queueName: place.parts, data: of, opts };
       }),
     });
+    await link.within(adding, addMsMax);
     return new Conversion(link, id, whole);
   } catch (error) {
     await link.close();
@@ -185,6 +187,8 @@ function absolute(spec: ConversionSpec): ConversionSpec {
 }
 
 const connectMsMax = 10_000;
+/** Tens of thousands of jobs are added at once. */
+const addMsMax = 120_000;
 
 type SetsJob = Job<SetsData, readonly MadeSet[]>;
 
@@ -197,9 +201,11 @@ class Link {
   readonly #find: (id: string) => Promise<SetsJob | undefined>;
   /** What the client said last; it says nothing to those who wait. */
   trouble: unknown;
+  #isOver = false;
 
   private constructor(place: Place, bullmq: Awaited<ReturnType<typeof loadBullmq>>) {
-    const options = { connection: { ...place.connection }, prefix: place.prefix };
+    const connection = clientOptions(place, () => this.#isOver);
+    const options = { connection, prefix: place.prefix };
     this.place = place;
     this.flows = new bullmq.FlowProducer(options);
     this.parts = new bullmq.Queue(place.parts, options);
@@ -228,14 +234,14 @@ class Link {
   }
 
   /** A client that has lost Redis waits for it without end; those who ask it do not. */
-  async within<T>(work: Promise<T>): Promise<T> {
+  async within<T>(work: Promise<T>, ms = connectMsMax): Promise<T> {
     const timer = new AbortController();
     // It may fail when nobody waits for it any more.
     work.catch(() => {});
     try {
       return await Promise.race([
         work,
-        wait(connectMsMax, undefined, { signal: timer.signal }).then(() => {
+        wait(ms, undefined, { signal: timer.signal }).then(() => {
           throw unreachable(this.place, this.trouble);
         }),
       ]);
@@ -248,11 +254,13 @@ class Link {
   }
 
   async close(): Promise<void> {
+    this.#isOver = true;
     const all = [this.flows, this.parts, this.sets];
+    // With Redis away this waits for it; the clients give up by themselves then.
     const closing = Promise.allSettled(all.map((each) => each.close()));
-    // With Redis away a client may not close by itself.
-    await Promise.race([closing, wait(1000, undefined, { ref: false })]);
-    await Promise.allSettled(all.map((each) => each.disconnect()));
+    const timer = new AbortController();
+    await Promise.race([closing, wait(1000, undefined, { signal: timer.signal }).catch(() => {})]);
+    timer.abort();
   }
 }
 

@@ -81,6 +81,19 @@ export function placeOf(fields: Fields): Place {
   };
 }
 
+/**
+ * What clients of Redis are made with: they look for it again and again, until it is over.
+ *
+ * @param isOver asked before each try: a client that is closed while Redis is away would try for ever
+ */
+export function clientOptions(place: Place, isOver: () => boolean) {
+  return {
+    ...place.connection,
+    retryStrategy: (times: number): number | null =>
+      isOver() ? null : Math.min(100 * times, 2000),
+  };
+}
+
 /** A whole number among options. */
 export function wholeOf(fields: Fields, name: string, otherwise: number, least: number): number {
   const { [name]: value = otherwise } = fields;

@@ -18,6 +18,7 @@ import { knownFields } from '../store/fields.js';
 import { runTask } from './child.js';
 import { loadBullmq } from './peers.js';
 import {
+  clientOptions,
   type Place,
   placeFields,
   placeOf,
@@ -136,6 +137,7 @@ class Crew implements PartWorker {
   readonly #running = new Set<Promise<unknown>>();
   readonly #closing = new AbortController();
   #trouble: unknown;
+  #isOver = false;
   #closed: Promise<void> | undefined;
 
   constructor(settings: Settings, bullmq: Awaited<ReturnType<typeof loadBullmq>>) {
@@ -144,7 +146,8 @@ class Crew implements PartWorker {
     const { place, concurrency, lockMs, stallsMax } = settings;
     const { prefix } = place;
     // Blocking calls wait for Redis without end; BullMQ asks for that.
-    const connection = { ...place.connection, maxRetriesPerRequest: null };
+    const client = clientOptions(place, () => this.#isOver);
+    const connection = { ...client, maxRetriesPerRequest: null };
     this.#sets = new bullmq.Queue(place.sets, { connection, prefix });
     const common = {
       ...{ connection, prefix, autorun: false, lockDuration: lockMs, stalledInterval: lockMs },
@@ -353,8 +356,9 @@ class Crew implements PartWorker {
     this.#closing.abort();
     // Children end, or are killed, whether Redis is there or not.
     await Promise.allSettled(this.#running);
-    if (await beforeLong(closing, 2000)) return;
-    await beforeLong(Promise.allSettled(all.map((each) => each.disconnect())), 2000);
+    // With Redis away this waits for it; the clients give up by themselves then.
+    this.#isOver = true;
+    await beforeLong(closing, 2000);
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
