@@ -189,6 +189,9 @@ t.test('what cannot be meant: exit code 2, and where the help is', async (t) => 
     [['concat', image], /-o SET.json is missing/],
     [['merge', image], /-o TARGET is missing/],
     [['convert', folder, target, '--codec', 'raw', '--part', '3'], /--part wants K\/N/],
+    [['convert', folder, target, '--codec', 'raw', '--part', 'env8'], /--part wants K\/N/],
+    [['convert', folder, target, '--codec', 'raw', '--part', 'env'], /--part env: no scheduler/],
+    [['convert', folder, target, '--codec', 'raw', '--part', 'env/0'], /1 to 65536 parts/],
     [['verify', image, '--faults', '-1'], /--faults/],
     [['digest'], /PATH is missing/],
     [['diff', image], /A B is missing/],
@@ -222,6 +225,32 @@ t.test('what cannot be meant: exit code 2, and where the help is', async (t) => 
     t.match(err, /--help|known are/, `${line}: what to do`);
   }
   t.notOk(existsSync(target), 'nothing was made');
+});
+
+t.test('--part env: the part that the scheduler says', async (t) => {
+  const target = path.join(scratch.folder(), 'out');
+  const convert = (part: string, env: Readonly<Record<string, string>>): Promise<Ran> =>
+    run(
+      [
+        'convert',
+        path.join(folder, 'parquet'),
+        target,
+        '--codec',
+        'raw',
+        '--strings',
+        'utf8',
+        '--part',
+        part,
+      ],
+      { env },
+    );
+  t.match(await convert('env/2', { JOB_COMPLETION_INDEX: '1' }), { code: 0 });
+  t.match(await convert('env', { OMPI_COMM_WORLD_RANK: '0', OMPI_COMM_WORLD_SIZE: '2' }), {
+    code: 0,
+  });
+  t.same(readdirSync(target), ['part-00000-of-00002', 'part-00001-of-00002']);
+  const wrong = await convert('env/3', { OMPI_COMM_WORLD_RANK: '0', OMPI_COMM_WORLD_SIZE: '2' });
+  t.match(wrong, { code: 2, err: /to be 3 parts, and Open MPI says OMPI_COMM_WORLD_SIZE=2/ });
 });
 
 /** This file: any that is there. */

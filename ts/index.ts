@@ -64,6 +64,7 @@ export type { Random, Rng } from './loader/rng.js';
 export { type Shard, type ShardFromEnvOptions, shardFromEnv, type Uneven } from './loader/shard.js';
 export type { TransformContext } from './loader/transform.js';
 export { type NdArray, ndarray, toNative } from './ndarray.js';
+export { type PartFromEnvOptions, partFromEnv } from './part-env.js';
 export { type Part, type PartRange, partName, partRange, writePart } from './parts.js';
 export { Sampler, type SamplerMode, type SamplerOptions, type SamplerRecord } from './sampler.js';
 export type { Dialect } from './schema.js';

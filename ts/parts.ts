@@ -27,7 +27,7 @@ export interface PartRange {
 }
 
 /** More parts make no set. */
-const partsMax = 65_536;
+export const partsMax = 65_536;
 
 /**
  * The rows of a part of `count` rows: `⌊part × count / of⌋` to `⌊(part + 1) × count / of⌋ - 1`. All parts

@@ -15,6 +15,8 @@ import {
   UsageError,
 } from './command.js';
 import { bytesOf } from './files.js';
+import { partIn, partOption } from './part.js';
+import type { Terminal } from './terminal.js';
 import { countText, plain } from './text.js';
 
 const hubScheme = 'hf://';
@@ -28,7 +30,8 @@ export const convertCommand: Command = {
     'folder of Parquet files, or one such file. Numbers and fixed shapes become dense containers, lists',
     'ragged ones, pictures are decoded; every value is kept, and what cannot be is an error that names',
     'column and row. TARGET appears when it is complete or not at all. With --part many processes make it',
-    'together, each a part of all rows; npx loaderx concat reads the parts as one.',
+    'together, each a part of all rows; npx loaderx concat reads the parts as one. --part env: K and N by',
+    'Slurm, Kubernetes, AWS Batch, Open MPI or GNU parallel.',
     'Files of the hub go through the same cache as those of Python, and HF_TOKEN, HF_HOME, HF_ENDPOINT',
     'and HF_HUB_OFFLINE mean the same.',
   ],
@@ -43,11 +46,7 @@ export const convertCommand: Command = {
     names: { type: 'string', value: 'any', help: 'names that other systems may not take, too' },
     shards: { type: 'string', value: 'N', help: 'data files of each container, 1 to 255 (4)' },
     integrity: { type: 'boolean', help: 'with integrity files' },
-    part: {
-      type: 'string',
-      value: 'K/N',
-      help: 'only part K of N, from 0: TARGET/part-0000K-of-0000N',
-    },
+    part: partOption,
     pictures: {
       type: 'string',
       value: 'ragged',
@@ -68,7 +67,7 @@ export const convertCommand: Command = {
   run: async (positionals, values, terminal) => {
     assertCount(positionals, 2, 2, 'SOURCE TARGET');
     const [source = '', target = ''] = positionals;
-    const settings = settingsOf(values);
+    const settings = settingsOf(values, terminal);
     // What it takes to read Parquet is loaded for this command alone.
     const { conversion } = await import('../converter/convert.js');
     const result = await terminal.long(`convert ${plain(source)}`, async (options) => {
@@ -98,7 +97,7 @@ export const convertCommand: Command = {
   },
 };
 
-function settingsOf(values: OptionValues): ConvertOptions {
+function settingsOf(values: OptionValues, terminal: Terminal): ConvertOptions {
   const codec = choiceOf(values, 'codec', ['raw', 'zstd', 'zstd_dict']);
   if (codec === undefined) throw new UsageError('--codec is missing: there is no default');
   const dict = textOf(values, 'dict');
@@ -106,7 +105,7 @@ function settingsOf(values: OptionValues): ConvertOptions {
   const strings = choiceOf(values, 'strings', ['refuse', 'utf8']);
   const names = choiceOf(values, 'names', ['portable', 'any']);
   const columns = listOf(values, 'columns');
-  const part = partIn(values);
+  const part = partIn(values, terminal);
   const pictures = choiceOf(values, 'pictures', ['ragged']);
   const splits = listOf(values, 'split');
   // `convert` judges whether a dictionary is wanted.
@@ -122,15 +121,6 @@ function settingsOf(values: OptionValues): ConvertOptions {
     ...(pictures === undefined ? {} : { pictures }),
     integrity: isGiven(values, 'integrity'),
   };
-}
-
-/** Part K of N, counted from 0. `convert` judges the numbers. */
-function partIn(values: OptionValues): ConvertOptions['part'] {
-  const text = textOf(values, 'part');
-  if (text === undefined) return undefined;
-  const match = /^(\d{1,6})\/(\d{1,6})$/.exec(text);
-  if (match === null) throw new UsageError(`--part wants K/N, such as 3/64, got ${text}`);
-  return { part: Number(match[1]), of: Number(match[2]) };
 }
 
 async function sourceOf(

@@ -56,6 +56,11 @@ export class Terminal {
     this.colours = coloursOf(around, wish);
   }
 
+  /** The variables of the environment. */
+  get env(): Surroundings['env'] {
+    return this.#around.env;
+  }
+
   /** Letters of a line. */
   get columns(): number {
     // Some terminals that do not know say 0.

@@ -20,6 +20,8 @@ import { open } from '../store/open.js';
 
 const marker = '.convert-';
 const lockName = 'running';
+/** As the constructor's names are. */
+const hiddenName = /^\..+\.convert-[0-9a-f]{12}$/;
 
 export class Staging {
   /** Where the result is built. */
@@ -67,6 +69,25 @@ export class Staging {
       return new Staging(target, path.join(parent, `${prefix}${random}`));
     } catch (cause) {
       throw asIo(target, 'making its folder', cause);
+    }
+  }
+
+  /**
+   * Removes what dead conversions to `name` in `folder`, or to anything there, have left. Those that live are
+   * left alone; where locks do not reach other hosts, theirs look dead.
+   *
+   * @throws LoaderxError IO
+   */
+  static sweep(folder: string, name?: string): void {
+    try {
+      for (const hidden of fs.readdirSync(folder)) {
+        const at = path.join(folder, hidden);
+        const isOfThis = name === undefined || hidden.startsWith(`.${name}${marker}`);
+        if (!hiddenName.test(hidden) || !isOfThis || isHeld(at)) continue;
+        fs.rmSync(at, { recursive: true, force: true, maxRetries: 3 });
+      }
+    } catch (cause) {
+      throw asIo(folder, 'removing what was left there', cause);
     }
   }
 

@@ -9,6 +9,7 @@
  *     'error'  refused when the loader is made
  */
 import { ArgumentRangeError, ArgumentTypeError, show } from '../errors.js';
+import { integerIn } from '../variables.js';
 
 /** What happens where a batch cannot be divided evenly. */
 export type Uneven = 'allow' | 'drop' | 'error';
@@ -171,8 +172,8 @@ function fromLaunchers(
   worldVariable: string,
 ): { readonly rank: number; readonly world: number } {
   for (const [launcher, rankName, worldName] of launchers) {
-    const rank = numberIn(env, rankName);
-    const size = numberIn(env, worldName);
+    const rank = integerIn(env, rankName);
+    const size = integerIn(env, worldName);
     if (rank === undefined) continue;
     if (size === undefined) {
       // A batch script of Slurm has the index 0 without being one of several.
@@ -190,9 +191,9 @@ function fromLaunchers(
     }
     return inRange(rank, size, rankName, worldName);
   }
-  const index = numberIn(env, kubernetesIndex);
+  const index = integerIn(env, kubernetesIndex);
   if (index !== undefined) {
-    const size = world ?? numberIn(env, worldVariable);
+    const size = world ?? integerIn(env, worldVariable);
     if (size !== undefined) return inRange(index, size, kubernetesIndex, 'the world');
     throw new ArgumentTypeError(
       'world',
@@ -200,7 +201,7 @@ function fromLaunchers(
     );
   }
   const lone = launchers.find(([launcher, , name]) => {
-    return launcher !== 'Slurm' && numberIn(env, name) !== undefined;
+    return launcher !== 'Slurm' && integerIn(env, name) !== undefined;
   });
   if (lone !== undefined) {
     throw new ArgumentTypeError(
@@ -215,17 +216,6 @@ function fromLaunchers(
     );
   }
   return { rank: 0, world: 1 };
-}
-
-function numberIn(
-  env: Readonly<Record<string, string | undefined>>,
-  name: string,
-): number | undefined {
-  const text: unknown = env[name];
-  if (text === undefined || text === '') return undefined;
-  const value = Number(text);
-  if (typeof text === 'string' && /^\d+$/.test(text) && Number.isSafeInteger(value)) return value;
-  throw new ArgumentTypeError(name, `${name} must be an integer, got ${show(text)}`);
 }
 
 function inRange(rank: number, world: number, rankName: string, worldName: string) {
