@@ -273,7 +273,10 @@ const rooms: readonly (readonly [string, readonly string[]])[] = [
   ['importers/bytes', ['errors', 'node:fs', 'node:readline']],
   [
     'importers/npy',
-    ['dtype', 'errors', 'converter/dataset', 'importers/bytes', 'importers/npy-header'],
+    [
+      ...['dtype', 'errors', 'ndarray', 'converter/dataset', 'importers/bytes'],
+      'importers/npy-header',
+    ],
   ],
   ['importers/npy-ragged', ['errors', 'converter/dataset', 'importers/bytes', 'importers/npy']],
   ['importers/cells', []],
@@ -301,6 +304,14 @@ const rooms: readonly (readonly [string, readonly string[]])[] = [
       ...['converter/images', 'converter/images/resize', 'importers/bytes'],
     ],
   ],
+  ['importers/tar', ['errors', 'node:fs', 'node:zlib', 'importers/bytes']],
+  [
+    'importers/webdataset',
+    [
+      ...['dtype', 'errors', 'ndarray', 'node:fs', 'node:path', 'converter/dataset'],
+      ...['importers/bytes', 'importers/npy', 'importers/pictures', 'importers/tar'],
+    ],
+  ],
   [
     'importers/zip',
     [
@@ -316,7 +327,7 @@ const rooms: readonly (readonly [string, readonly string[]])[] = [
       ...['converter/parquet', 'converter/survey', 'importers/bytes', 'importers/csv'],
       ...['importers/jsonl', 'importers/npy', 'importers/npy-ragged', 'importers/table'],
       ...['importers/pictures', 'importers/text', 'importers/tokenizer', 'importers/zip'],
-      'node:fs',
+      ...['importers/webdataset', 'node:fs', 'parts'],
     ],
   ],
   ['exporters/target', ['errors', 'node:crypto', 'node:fs/promises', 'node:path', 'store/folder']],
@@ -592,7 +603,7 @@ const rooms: readonly (readonly [string, readonly string[]])[] = [
       ...['converter/layout', 'converter/names', 'converter/parquet'],
     ],
   ],
-  ['importers', ['importers/import', 'importers/tokenizer']],
+  ['importers', ['importers/import', 'importers/tokenizer', 'importers/webdataset']],
   ['exporters', ['exporters/npy', 'exporters/pictures']],
   ['cli', ['cli/main', 'cli/output']],
 ];

@@ -75,6 +75,17 @@ export function numberOf(values: OptionValues, name: string): number | undefined
   return Number(text);
 }
 
+/** Part K of N, counted from 0. Who makes it judges the numbers. */
+export function partOf(
+  values: OptionValues,
+): { readonly part: number; readonly of: number } | undefined {
+  const text = textOf(values, 'part');
+  if (text === undefined) return undefined;
+  const match = /^(\d{1,6})\/(\d{1,6})$/.exec(text);
+  if (match === null) throw new UsageError(`--part wants K/N, such as 3/64, got ${text}`);
+  return { part: Number(match[1]), of: Number(match[2]) };
+}
+
 /** One of some words of an option, if it was given. */
 export function choiceOf<T extends string>(
   values: OptionValues,

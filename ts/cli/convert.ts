@@ -11,6 +11,7 @@ import {
   listOf,
   numberOf,
   type OptionValues,
+  partOf,
   textOf,
   UsageError,
 } from './command.js';
@@ -106,7 +107,7 @@ function settingsOf(values: OptionValues): ConvertOptions {
   const strings = choiceOf(values, 'strings', ['refuse', 'utf8']);
   const names = choiceOf(values, 'names', ['portable', 'any']);
   const columns = listOf(values, 'columns');
-  const part = partIn(values);
+  const part = partOf(values);
   const pictures = choiceOf(values, 'pictures', ['ragged']);
   const splits = listOf(values, 'split');
   // `convert` judges whether a dictionary is wanted.
@@ -122,15 +123,6 @@ function settingsOf(values: OptionValues): ConvertOptions {
     ...(pictures === undefined ? {} : { pictures }),
     integrity: isGiven(values, 'integrity'),
   };
-}
-
-/** Part K of N, counted from 0. `convert` judges the numbers. */
-function partIn(values: OptionValues): ConvertOptions['part'] {
-  const text = textOf(values, 'part');
-  if (text === undefined) return undefined;
-  const match = /^(\d{1,6})\/(\d{1,6})$/.exec(text);
-  if (match === null) throw new UsageError(`--part wants K/N, such as 3/64, got ${text}`);
-  return { part: Number(match[1]), of: Number(match[2]) };
 }
 
 async function sourceOf(
