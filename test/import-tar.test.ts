@@ -59,7 +59,7 @@ async function digestOf(...containers: readonly string[]): Promise<string> {
     containers.length === 1
       ? open(containers[0] as string)
       : concat(containers.map((each) => open(each)));
-  return logicalDigest(reader);
+  return await logicalDigest(reader);
 }
 
 const utf8 = { ...raw, strings: 'utf8' } as const;

@@ -332,6 +332,17 @@ const rooms: readonly (readonly [string, readonly string[]])[] = [
   ],
   ['exporters/target', ['errors', 'node:crypto', 'node:fs/promises', 'node:path', 'store/folder']],
   ['exporters/zip', ['errors', 'node:zlib']],
+  ['exporters/classes', ['errors', 'node:fs/promises', 'node:path']],
+  ['exporters/arrow-schema', []],
+  ['exporters/parquet-bytes', []],
+  [
+    'exporters/parquet',
+    [
+      ...['dtype', 'errors', 'node:path', 'node:util', 'node:zlib', 'signal', 'store/capability'],
+      ...['store/ids', 'store/open', 'store/walk', 'inspect/info', 'exporters/arrow-schema'],
+      ...['exporters/classes', 'exporters/npy', 'exporters/parquet-bytes', 'exporters/target'],
+    ],
+  ],
   [
     'exporters/npy',
     [
@@ -454,14 +465,14 @@ const rooms: readonly (readonly [string, readonly string[]])[] = [
       ...['errors', 'ndarray', 'node:fs/promises', 'node:path', 'signal', 'store/folder'],
       ...['store/capability', 'store/fields', 'store/open', 'store/walk', 'inspect/picture'],
       ...['inspect/png', 'inspect/progress', 'inspect/settings', 'exporters/npy'],
-      'exporters/target',
+      ...['exporters/classes', 'exporters/target'],
     ],
   ],
   ['cli/cat', ['exporters/npy', 'cli/command', 'cli/text']],
   [
     'cli/export',
     [
-      ...['exporters/npy', 'exporters/pictures', 'inspect/progress'],
+      ...['exporters/npy', 'exporters/parquet', 'exporters/pictures', 'inspect/progress'],
       ...['cli/command', 'cli/text'],
     ],
   ],
@@ -604,7 +615,7 @@ const rooms: readonly (readonly [string, readonly string[]])[] = [
     ],
   ],
   ['importers', ['importers/import', 'importers/tokenizer', 'importers/webdataset']],
-  ['exporters', ['exporters/npy', 'exporters/pictures']],
+  ['exporters', ['exporters/npy', 'exporters/parquet', 'exporters/pictures']],
   ['cli', ['cli/main', 'cli/output']],
 ];
 
