@@ -273,6 +273,7 @@ t.test('with --json every command answers in JSON, and says nothing else', async
       { dryRun: true, isSingle: true, containers: [{ dtype: 'uint8', records: 120 }] },
     ],
     [['export', image, path.join(scratch.folder(), 'x.npy'), '--force'], { itemBytes: Number }],
+    [['bench', image, '--seconds', '0.06'], { containers: [{ records: 120, ways: [{}] }] }],
     [['cat', image], { path: image, descr: '|u1', shape: [120, 3, 8, 8], bytes: 23_168 }],
   ];
   t.same(new Set(lines.map(([[name]]) => name)).size, commands.length, 'all commands');

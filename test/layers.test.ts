@@ -468,6 +468,22 @@ const rooms: readonly (readonly [string, readonly string[]])[] = [
       ...['exporters/classes', 'exporters/target'],
     ],
   ],
+  // Measuring: what a program of the user's would open.
+  [
+    'bench/container',
+    [
+      ...['errors', 'node:fs', 'node:timers/promises', 'sampler', 'signal', 'store/capability'],
+      ...['store/fields', 'store/open', 'inspect/progress', 'inspect/settings'],
+    ],
+  ],
+  [
+    'bench/loader',
+    [
+      ...['signal', 'store/capability', 'store/fields', 'store/open', 'inspect/settings'],
+      ...['loader/data-loader', 'bench/container'],
+    ],
+  ],
+  ['cli/bench', ['configure', 'inspect/info', 'bench/container', 'bench/loader', ...cliDoors]],
   ['cli/cat', ['exporters/npy', 'cli/command', 'cli/text']],
   [
     'cli/export',
@@ -484,6 +500,7 @@ const rooms: readonly (readonly [string, readonly string[]])[] = [
         'errors',
         'node:fs',
         'node:util',
+        'cli/bench',
         'cli/cat',
         'cli/concat',
         'cli/convert',
@@ -598,8 +615,17 @@ const rooms: readonly (readonly [string, readonly string[]])[] = [
   [
     'index',
     [
-      ...['configure', 'dict', 'dtype', 'errors', 'ndarray', 'parts', 'sampler', 'schema'],
-      ...['inspect/diff', 'inspect/digest', 'inspect/facts', 'inspect/head', 'inspect/info'],
+      ...['bench/container', 'bench/loader', 'configure', 'dict', 'dtype', 'errors', 'ndarray'],
+      ...[
+        'parts',
+        'sampler',
+        'schema',
+        'inspect/diff',
+        'inspect/digest',
+        'inspect/facts',
+        'inspect/head',
+        'inspect/info',
+      ],
       ...['inspect/png', 'inspect/progress', 'inspect/recode', 'inspect/set', 'inspect/verify'],
       ...['loader/batch', 'loader/data-loader', 'loader/rng', 'loader/shard', 'loader/transform'],
       ...['store/capability', 'store/concat', 'store/container', 'store/dense', 'store/ids'],
