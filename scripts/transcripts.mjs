@@ -82,6 +82,8 @@ async function makeContainers(folder) {
   );
   await text.close();
 
+  await makeShards(folder, labels);
+
   fs.writeFileSync(at('measures.csv'), 'day,celsius\n1,19.5\n2,-0.25\n3,21.0\n');
 
   fs.writeFileSync(at('notes.txt'), 'A first line.\n\nAnd one more, of other words.\n');
@@ -127,6 +129,38 @@ function rewrite(markdown, folder) {
   }
   if (isTranscript) throw new Failure('docs/cli.md: the last transcript does not end');
   return lines.join('\n');
+}
+
+/**
+ * Two tar archives of pictures and labels.
+ *
+ * @param {string} folder
+ * @param {Uint8Array} labels
+ */
+async function makeShards(folder, labels) {
+  const module = pathToFileURL(inRoot('dist', 'exporters.js')).href;
+  /** @type {typeof import('../ts/exporters.js')} */
+  const { exportPictures } = await import(module);
+  const { tarOf } = await import('../test/support/tar.mjs');
+  const pictures = path.join(folder, 'png');
+  await exportPictures(path.join(folder, 'train', 'image'), pictures);
+  fs.mkdirSync(path.join(folder, 'shards'));
+  for (const shard of [0, 1]) {
+    const entries = Array.from({ length: 50 }, (_, index) => {
+      const id = shard * 50 + index;
+      const key = String(id).padStart(6, '0');
+      const bytes = fs.readFileSync(path.join(pictures, `${key}.png`));
+      return [
+        { name: `${key}.png`, bytes },
+        { name: `${key}.cls`, bytes: String(labels[id]) },
+      ];
+    });
+    fs.writeFileSync(
+      path.join(folder, 'shards', `digits-00000${shard}.tar`),
+      tarOf(entries.flat()),
+    );
+  }
+  fs.rmSync(pictures, { recursive: true });
 }
 
 /** @param {string} folder @param {string} what @param {string} first @param {string} second */

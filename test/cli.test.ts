@@ -19,6 +19,7 @@ import { exportNpz } from '../ts/exporters/npy.js';
 import { npyHeader } from '../ts/importers/npy-header.js';
 import { Dense, ndarray, open, Ragged, verify } from '../ts/index.js';
 import { Scratch } from './support/scratch.js';
+import { tarOf } from './support/tar.mjs';
 
 const scratch = new Scratch(t);
 const root = path.resolve(import.meta.dirname, '..');
@@ -108,6 +109,11 @@ async function dataSet(): Promise<string> {
     'export const encode = (text) => Array.from(text, (sign) => sign.codePointAt(0));\n' +
       'export const decode = (ids) => String.fromCodePoint(...ids);\n',
   );
+  mkdirSync(at('shards'));
+  for (const shard of [0, 1]) {
+    const samples = [0, 1, 2].map((id) => ({ name: `${id}.cls`, bytes: `${shard}` }));
+    writeFileSync(at(`shards/digits-00000${shard}.tar`), tarOf(samples));
+  }
   mkdirSync(at('backup'));
   cpSync(at('train/image'), at('backup/image'), { recursive: true });
   cpSync(at('train/image'), at('a'), { recursive: true });
@@ -296,6 +302,7 @@ t.test('with --json every command answers in JSON, and says nothing else', async
       { dryRun: true, isSingle: true, containers: [{ dtype: 'uint8', records: 120 }] },
     ],
     [['export', image, path.join(scratch.folder(), 'x.npy'), '--force'], { itemBytes: Number }],
+    [['bench', image, '--seconds', '0.06'], { containers: [{ records: 120, ways: [{}] }] }],
     [['cat', image], { path: image, descr: '|u1', shape: [120, 3, 8, 8], bytes: 23_168 }],
   ];
   t.same(new Set(lines.map(([[name]]) => name)).size, commands.length, 'all commands');

@@ -438,7 +438,7 @@ t.test('export and import again: equal logical digests', async (t) => {
   await ragged.close();
   const digest = async (where: string): Promise<string> => {
     await using reader = open(where);
-    return logicalDigest(reader);
+    return await logicalDigest(reader);
   };
 
   const npz = scratch.fresh('all.npz');

@@ -28,7 +28,7 @@ function classes(): string {
 
 async function digestOf(container: string): Promise<string> {
   await using reader = open(container);
-  return logicalDigest(reader);
+  return await logicalDigest(reader);
 }
 
 t.test('classes are folders: pictures as they are, labels, names; out and in again', async (t) => {

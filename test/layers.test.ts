@@ -277,7 +277,10 @@ const rooms: readonly (readonly [string, readonly string[]])[] = [
   ['importers/bytes', ['errors', 'node:fs', 'node:readline']],
   [
     'importers/npy',
-    ['dtype', 'errors', 'converter/dataset', 'importers/bytes', 'importers/npy-header'],
+    [
+      ...['dtype', 'errors', 'ndarray', 'converter/dataset', 'importers/bytes'],
+      'importers/npy-header',
+    ],
   ],
   ['importers/npy-ragged', ['errors', 'converter/dataset', 'importers/bytes', 'importers/npy']],
   ['importers/cells', []],
@@ -305,6 +308,14 @@ const rooms: readonly (readonly [string, readonly string[]])[] = [
       ...['converter/images', 'converter/images/resize', 'importers/bytes'],
     ],
   ],
+  ['importers/tar', ['errors', 'node:fs', 'node:zlib', 'importers/bytes']],
+  [
+    'importers/webdataset',
+    [
+      ...['dtype', 'errors', 'ndarray', 'node:fs', 'node:path', 'converter/dataset'],
+      ...['importers/bytes', 'importers/npy', 'importers/pictures', 'importers/tar'],
+    ],
+  ],
   [
     'importers/zip',
     [
@@ -320,11 +331,22 @@ const rooms: readonly (readonly [string, readonly string[]])[] = [
       ...['converter/parquet', 'converter/survey', 'importers/bytes', 'importers/csv'],
       ...['importers/jsonl', 'importers/npy', 'importers/npy-ragged', 'importers/table'],
       ...['importers/pictures', 'importers/text', 'importers/tokenizer', 'importers/zip'],
-      'node:fs',
+      ...['importers/webdataset', 'node:fs', 'parts'],
     ],
   ],
   ['exporters/target', ['errors', 'node:crypto', 'node:fs/promises', 'node:path', 'store/folder']],
   ['exporters/zip', ['errors', 'node:zlib']],
+  ['exporters/classes', ['errors', 'node:fs/promises', 'node:path']],
+  ['exporters/arrow-schema', []],
+  ['exporters/parquet-bytes', []],
+  [
+    'exporters/parquet',
+    [
+      ...['dtype', 'errors', 'node:path', 'node:util', 'node:zlib', 'signal', 'store/capability'],
+      ...['store/ids', 'store/open', 'store/walk', 'inspect/info', 'exporters/arrow-schema'],
+      ...['exporters/classes', 'exporters/npy', 'exporters/parquet-bytes', 'exporters/target'],
+    ],
+  ],
   [
     'exporters/npy',
     [
@@ -448,18 +470,34 @@ const rooms: readonly (readonly [string, readonly string[]])[] = [
       ...['errors', 'ndarray', 'node:fs/promises', 'node:path', 'signal', 'store/folder'],
       ...['store/capability', 'store/fields', 'store/open', 'store/walk', 'inspect/picture'],
       ...['inspect/png', 'inspect/progress', 'inspect/settings', 'exporters/npy'],
-      'exporters/target',
+      ...['exporters/classes', 'exporters/target'],
     ],
   ],
+  // Measuring: what a program of the user's would open.
+  [
+    'bench/container',
+    [
+      ...['errors', 'node:fs', 'node:timers/promises', 'sampler', 'signal', 'store/capability'],
+      ...['store/fields', 'store/open', 'inspect/progress', 'inspect/settings'],
+    ],
+  ],
+  [
+    'bench/loader',
+    [
+      ...['signal', 'store/capability', 'store/fields', 'store/open', 'inspect/settings'],
+      ...['loader/data-loader', 'bench/container'],
+    ],
+  ],
+  ['cli/bench', ['configure', 'inspect/info', 'bench/container', 'bench/loader', ...cliDoors]],
   ['cli/cat', ['exporters/npy', 'cli/command', 'cli/text']],
   [
     'cli/export',
     [
-      ...['exporters/npy', 'exporters/pictures', 'inspect/progress'],
+      ...['exporters/npy', 'exporters/parquet', 'exporters/pictures', 'inspect/progress'],
       ...['cli/command', 'cli/text'],
     ],
   ],
-  ['cli/import', ['importers/import', 'node:fs', 'cli/files', ...cliDoors]],
+  ['cli/import', ['importers/import', 'node:fs', 'cli/files', 'cli/part', ...cliDoors]],
   [
     'cli/main',
     [
@@ -467,6 +505,7 @@ const rooms: readonly (readonly [string, readonly string[]])[] = [
         'errors',
         'node:fs',
         'node:util',
+        'cli/bench',
         'cli/cat',
         'cli/concat',
         'cli/convert',
@@ -612,17 +651,8 @@ const rooms: readonly (readonly [string, readonly string[]])[] = [
   [
     'index',
     [
-      ...[
-        'configure',
-        'dict',
-        'dtype',
-        'errors',
-        'ndarray',
-        'part-env',
-        'parts',
-        'sampler',
-        'schema',
-      ],
+      ...['bench/container', 'bench/loader', 'configure', 'dict', 'dtype', 'errors', 'ndarray'],
+      ...['part-env', 'parts', 'sampler', 'schema'],
       ...['inspect/diff', 'inspect/digest', 'inspect/facts', 'inspect/head', 'inspect/info'],
       ...['inspect/png', 'inspect/progress', 'inspect/recode', 'inspect/set', 'inspect/verify'],
       ...['loader/batch', 'loader/data-loader', 'loader/rng', 'loader/shard', 'loader/transform'],
@@ -638,8 +668,8 @@ const rooms: readonly (readonly [string, readonly string[]])[] = [
       ...['converter/layout', 'converter/names', 'converter/parquet'],
     ],
   ],
-  ['importers', ['importers/import', 'importers/tokenizer']],
-  ['exporters', ['exporters/npy', 'exporters/pictures']],
+  ['importers', ['importers/import', 'importers/tokenizer', 'importers/webdataset']],
+  ['exporters', ['exporters/npy', 'exporters/parquet', 'exporters/pictures']],
   ['bullmq', ['bullmq/conversion', 'bullmq/place', 'bullmq/spec', 'bullmq/task', 'bullmq/worker']],
   ['cli', ['cli/main', 'cli/output']],
 ];

@@ -1,5 +1,6 @@
 /**
- * `loaderx/exporters`: containers to files of others. Begin with {@link exportNpy}, {@link exportNpz} and {@link exportPictures}.
+ * `loaderx/exporters`: containers to files of others. Begin with {@link exportNpy}, {@link exportNpz},
+ * {@link exportParquet} and {@link exportPictures}.
  *
  * @packageDocumentation
  */
@@ -10,4 +11,9 @@ export {
   exportNpz,
   npyBytes,
 } from './exporters/npy.js';
+export {
+  type ExportParquetOptions,
+  exportParquet,
+  type ParquetCompression,
+} from './exporters/parquet.js';
 export { type ExportPicturesOptions, exportPictures } from './exporters/pictures.js';

@@ -15,3 +15,4 @@ export {
   surveyFiles,
 } from './importers/import.js';
 export { loadTokenizer, type Tokenizer } from './importers/tokenizer.js';
+export type { MemberLimits } from './importers/webdataset.js';

@@ -3,6 +3,14 @@
  *
  * @packageDocumentation
  */
+export {
+  type BenchOptions,
+  type BenchResult,
+  type BenchWay,
+  bench,
+  type ProcessMemory,
+} from './bench/container.js';
+export { benchLoader, type LoaderBenchOptions, type LoaderBenchResult } from './bench/loader.js';
 export { configure, type Settings } from './configure.js';
 export { type DictSource, trainDict } from './dict.js';
 export type { DataOf, DType, NativeOf } from './dtype.js';

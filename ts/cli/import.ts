@@ -13,12 +13,13 @@ import {
   UsageError,
 } from './command.js';
 import { bytesOf } from './files.js';
+import { partIn, partOption } from './part.js';
 import type { Terminal } from './terminal.js';
 import { bytesText, countText, grouped, plain, tableLines } from './text.js';
 
 export const importCommand: Command = {
   name: 'import',
-  summary: 'files as containers: arrays, tables, folders of pictures, text',
+  summary: 'files as containers: arrays, tables, pictures, text, tar archives',
   usage: '[NAME=]SOURCE… TARGET --codec raw|zstd|zstd_dict',
   about: [
     'Makes one container of each column: TARGET/COLUMN; a single array becomes TARGET itself. Several',
@@ -27,6 +28,8 @@ export const importCommand: Command = {
     'Values are kept as they are, in C order and little-endian; what no record can hold is an error that',
     'names file, column and row. Memory stays bounded. A dictionary for zstd_dict is trained on the',
     'first records of each column.',
+    'Tar archives, or a folder of them, are shards of one WebDataset. With --part many processes make',
+    'it together; npx loaderx concat reads the parts as one.',
   ],
   options: {
     codec: { type: 'string', value: 'CODEC', help: 'raw, zstd or zstd_dict' },
@@ -37,7 +40,7 @@ export const importCommand: Command = {
     format: {
       type: 'string',
       value: 'F',
-      help: 'npy, npz, csv, tsv, jsonl, parquet, images or text; else by name',
+      help: 'npy, npz, csv, tsv, jsonl, parquet, images, text or webdataset; else by name',
     },
     tokenizer: {
       type: 'string',
@@ -59,12 +62,19 @@ export const importCommand: Command = {
     mode: { type: 'string', value: 'M', help: 'L, RGB or RGBA: convert pictures to it' },
     columns: { type: 'string', value: 'A,B', help: 'only these columns' },
     names: { type: 'string', value: 'any', help: 'names that other systems may not take, too' },
+    part: partOption,
+    pictures: {
+      type: 'string',
+      value: 'ragged',
+      help: 'pictures are ragged even if all are of one size',
+    },
   },
   examples: [
     ['import pictures.npy pictures --codec raw', 'one array as one container'],
     ['import image=x.npy label=y.npy set --codec zstd', 'set/image and set/label'],
     ['import rows.csv rows --codec zstd --dtypes price=float32,*=int64', 'a table of numbers'],
     ['import notes.txt notes --codec zstd --tokenizer ./letters.mjs', 'a record of tokens a line'],
+    ['import shards digits --codec zstd', 'a folder of tar archives: digits/png and so on'],
     ['import mnist.npz mnist --codec zstd --dry-run', 'what would become of each array'],
   ],
   exits: [[0, 'TARGET is complete, or what would be made is told']],
@@ -85,7 +95,7 @@ export const importCommand: Command = {
     // What it takes to read files is loaded for this command alone.
     const { importFiles, surveyFiles } = await import('../importers/import.js');
     const result = await terminal.long(`import ${plain(words.join(' '))}`, (long) => {
-      const options: ReadOptions = { ...readOptions(values), ...long };
+      const options: ReadOptions = { ...readOptions(values, terminal), ...long };
       if (isDry || codec === undefined) return surveyFiles(sources, target, options);
       return importFiles(sources, target, {
         ...options,
@@ -96,12 +106,12 @@ export const importCommand: Command = {
       });
     });
     if (terminal.json) terminal.answer(isDry ? { dryRun: true, ...result } : result);
-    else for (const line of linesOf(target, result, isDry, terminal)) terminal.line(line);
+    else for (const line of linesOf(result, isDry, terminal)) terminal.line(line);
     return exitCodes.done;
   },
 };
 
-function readOptions(values: OptionValues): ReadOptions {
+function readOptions(values: OptionValues, terminal: Terminal): ReadOptions {
   const format = textOf(values, 'format');
   const names = choiceOf(values, 'names', ['portable', 'any']);
   const columns = listOf(values, 'columns');
@@ -114,6 +124,8 @@ function readOptions(values: OptionValues): ReadOptions {
   const layout = choiceOf(values, 'layout', ['HWC', 'CHW']);
   const mode = textOf(values, 'mode');
   const tokenizer = textOf(values, 'tokenizer');
+  const part = partIn(values, terminal);
+  const pictures = choiceOf(values, 'pictures', ['ragged']);
   const size = sizeOf(textOf(values, 'size'));
   return {
     ...(size === undefined ? {} : { size }),
@@ -126,6 +138,8 @@ function readOptions(values: OptionValues): ReadOptions {
     ...(dtypes === undefined ? {} : { dtypes: Object.fromEntries(dtypes) }),
     ...(names === undefined ? {} : { names }),
     ...(columns === undefined ? {} : { columns }),
+    ...(part === undefined ? {} : { part }),
+    ...(pictures === undefined ? {} : { pictures }),
   };
 }
 
@@ -155,14 +169,13 @@ function sourcesOf(words: readonly string[]): readonly string[] | Readonly<Recor
 }
 
 function linesOf(
-  target: string,
-  { containers, isSingle }: ImportResult,
+  { path: target, containers, isSingle, wasThere }: ImportResult,
   isDry: boolean,
   terminal: Terminal,
 ): string[] {
   const head = isDry
     ? `${plain(target)} would be made:`
-    : `${terminal.style('green', plain(target))}: ${countText(containers.length, 'container')}`;
+    : `${terminal.style('green', plain(target))}: ${countText(containers.length, 'container')}${wasThere === true ? ', there already' : ''}`;
   const title = ['', 'kind', 'dtype', 'shape', 'records', 'items', isDry ? 'raw' : 'on disk'];
   const rows = containers.map((each) => [
     isSingle ? plain(target) : plain(each.column),

@@ -4,6 +4,7 @@
 import fs from 'node:fs';
 import { parseArgs } from 'node:util';
 import { ArgumentRangeError, ArgumentTypeError, LoaderxError } from '../errors.js';
+import { benchCommand } from './bench.js';
 import { catCommand } from './cat.js';
 import {
   type Command,
@@ -44,6 +45,7 @@ export const commands: readonly Command[] = [
   importCommand,
   exportCommand,
   catCommand,
+  benchCommand,
 ];
 
 /** Options of every command. */

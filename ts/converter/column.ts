@@ -244,8 +244,8 @@ class PictureColumnWriter implements ColumnWriter {
     let row = firstRow;
     for (const piece of pieces) {
       if (piece.kind !== 'bytes') throw new TypeError('bytes are wanted here');
-      const { bytes, rowCount, starts } = piece;
-      await this.#column.append(bytes, row, starts);
+      const { bytes, rowCount, starts, names } = piece;
+      await this.#column.append(bytes, row, starts, names);
       row += rowCount;
       this.rowCount += rowCount;
     }

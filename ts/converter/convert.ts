@@ -389,6 +389,8 @@ function namesOf(value: unknown, field: string): readonly string[] | undefined {
 interface Plan {
   readonly split: string | undefined;
   readonly dataset: Dataset;
+  /** What that is a part of. */
+  readonly whole: Dataset;
   readonly layouts: ReadonlyMap<string, Layout>;
   /** Where its rows begin in the split: for messages. */
   readonly firstRow: number;
@@ -438,7 +440,7 @@ function planOf(split: string | undefined, dataset: Dataset, settings: Settings)
   for (const [column, feature] of wanted) {
     layouts.set(column, layoutOf(column, feature, settings.strings));
   }
-  return { split, layouts, ...rowsOfPart(split, dataset, settings.part) };
+  return { split, layouts, whole: dataset, ...rowsOfPart(split, dataset, settings.part) };
 }
 
 /** The rows of a dataset that are wanted. */
@@ -692,7 +694,9 @@ async function dictsOf(
   const folder = staging.aside('sample');
   const { dataShards } = create;
   const raw = { codec: 'raw', ...(dataShards === undefined ? {} : { dataShards }) } as const;
-  const sample = { ...plan, dataset: beginningOf(plan.dataset) };
+  // All parts get the dictionary of the first rows of the whole.
+  const beginning = { firstRow: 0, skipped: 0, limit: undefined, rowCount: undefined };
+  const sample = { ...plan, ...beginning, dataset: beginningOf(plan.whole) };
   const column = { ...settings.column, create: raw, integrity: false };
   const meter = new Meter([], undefined);
   await convertSplit(sample, folder, { ...settings, column }, meter, manner);

@@ -91,6 +91,8 @@ export interface BytesColumn {
   readonly bytes: readonly (Uint8Array | null)[];
   /** Of lists, as for numbers. */
   readonly offsets?: readonly Uint32Array[];
+  /** What messages call each value, such as the file that a picture was; its row alone, unless given. */
+  readonly names?: readonly string[];
 }
 
 /** One array for each row: the comfortable form for datasets made by hand. */

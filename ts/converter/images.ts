@@ -48,6 +48,7 @@ export interface PictureColumn extends ImageColumn {
    * @param firstRow the first row's number in the split
    * @param offsets for a column of lists: row i is the pictures `offsets[i]` to `offsets[i + 1]`, stacked
    *   along a new first axis; they must be alike
+   * @param names what messages call each picture, besides its row
    * @throws LoaderxError with `field` (the column) and `record` (the row): MALFORMED for a picture that is
    *   damaged, UNSUPPORTED for a format or mode that is not read, TOO_LARGE over the limits, SOURCE for a
    *   null, an empty list, or a picture of another rank or dtype than those before; and UNSUPPORTED where
@@ -57,6 +58,7 @@ export interface PictureColumn extends ImageColumn {
     images: readonly (Uint8Array | null)[],
     firstRow: number,
     offsets?: Uint32Array,
+    names?: readonly string[],
   ): Promise<void>;
 }
 
@@ -85,10 +87,11 @@ class Column implements PictureColumn {
     images: readonly (Uint8Array | null)[],
     firstRow: number,
     offsets?: Uint32Array,
+    names?: readonly string[],
   ): Promise<void> {
     if (offsets === undefined) {
       let row = firstRow;
-      for await (const picture of this.#decoded(images, (index) => firstRow + index)) {
+      for await (const picture of this.#decoded(images, (index) => firstRow + index, names)) {
         await this.#writer.add(picture, row);
         row += 1;
       }
@@ -130,6 +133,7 @@ class Column implements PictureColumn {
   #decoded(
     images: readonly (Uint8Array | null)[],
     rowOf: (index: number) => number,
+    names?: readonly string[],
   ): AsyncGenerator<Picture, void, undefined> {
     const { mode, path, signal } = this.#options;
     return inOrder(images, (bytes, index) => {
@@ -143,25 +147,18 @@ class Column implements PictureColumn {
         const file = readPicture(bytes, this.#maxPixels);
         const run = (): Promise<Picture> =>
           decodePicture(file, mode).catch((error: unknown) => {
-            throw this.#placed(row, error);
+            throw this.#placed(row, error, names?.[index]);
           });
         return { bytes: decodedBytes(file), run };
       } catch (error) {
-        throw this.#placed(row, error);
+        throw this.#placed(row, error, names?.[index]);
       }
     });
   }
 
-  /** The same error with its column and row. */
-  #placed(row: number, error: unknown): unknown {
+  #placed(row: number, error: unknown, name: string | undefined): unknown {
     if (!(error instanceof LoaderxError)) return error;
-    const { column } = this.#options;
-    return new LoaderxError(
-      error.code,
-      `column ${show(column)}, row ${row}: ${error.message}`,
-      { field: column, record: row },
-      { cause: error.cause ?? error },
-    );
+    return placedError(error, this.#options.column, row, name);
   }
 
   #fault(row: number, what: string): LoaderxError {
@@ -191,7 +188,11 @@ export function pictureForm(
   bytes: Uint8Array,
   mode: string | undefined,
   limits: ImageLimits | undefined,
-  { column, row }: { readonly column: string; readonly row: number },
+  {
+    column,
+    row,
+    name,
+  }: { readonly column: string; readonly row: number; readonly name: string | undefined },
 ): { readonly dtype: string; readonly shape: readonly number[]; readonly byteLength: number } {
   try {
     const file = readPicture(bytes, maxPixelsOf(limits));
@@ -203,13 +204,24 @@ export function pictureForm(
     return { dtype, shape, byteLength: pixels * (dtype === 'uint16' ? 2 : 1) + data.length };
   } catch (error) {
     if (!(error instanceof LoaderxError)) throw error;
-    throw new LoaderxError(
-      error.code,
-      `column ${show(column)}, row ${row}: ${error.message}`,
-      { field: column, record: row },
-      { cause: error.cause ?? error },
-    );
+    throw placedError(error, column, row, name);
   }
+}
+
+/** The same error with its column and row, and the picture's name where it has one. */
+function placedError(
+  error: LoaderxError,
+  column: string,
+  row: number,
+  name: string | undefined,
+): LoaderxError {
+  const file = name === undefined ? '' : `${name}: `;
+  return new LoaderxError(
+    error.code,
+    `${file}column ${show(column)}, row ${row}: ${error.message}`,
+    { ...(name === undefined ? {} : { path: name }), field: column, record: row },
+    { cause: error.cause ?? error },
+  );
 }
 
 const noSamples = new Uint8Array(0);

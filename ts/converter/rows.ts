@@ -27,6 +27,8 @@ export interface ByteRows {
   readonly rowCount: number;
   readonly bytes: readonly (Uint8Array | null)[];
   readonly starts: Uint32Array | undefined;
+  /** What messages call each of them. */
+  readonly names: readonly string[] | undefined;
 }
 
 /** Rows that tell their own shapes. */
@@ -62,7 +64,8 @@ export function checkedRows(
     if (values.bytes.length !== count) {
       throw columnError(place, `${values.bytes.length} values came, and ${count} are wanted`);
     }
-    return { kind: 'bytes', rowCount, bytes: values.bytes, starts };
+    const names = isList ? undefined : values.names;
+    return { kind: 'bytes', rowCount, bytes: values.bytes, starts, names };
   }
   if (layout.kind === 'arrays') return anyArrays(values, rowCount, place);
   const info = dtypeOf(layout.dtype);
@@ -284,7 +287,8 @@ export function sliceRows(rows: CheckedRows, from: number, to: number): CheckedR
     const first = rows.starts?.[from] ?? from;
     const last = rows.starts?.[to] ?? to;
     const starts = rows.starts === undefined ? undefined : rebased(rows.starts, from, to);
-    return { kind: 'bytes', rowCount, bytes: rows.bytes.slice(first, last), starts };
+    const bytes = rows.bytes.slice(first, last);
+    return { kind: 'bytes', rowCount, bytes, starts, names: rows.names?.slice(first, last) };
   }
   const { values, starts, dims } = rows;
   if (starts === undefined || dims === undefined) {

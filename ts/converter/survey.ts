@@ -122,6 +122,7 @@ export class Surveyor {
       const { dtype, shape, byteLength } = pictureForm(picture, mode, this.#limits, {
         column: this.#column,
         row: firstRow + row,
+        name: rows.names?.[first],
       });
       const count = last - first;
       const own = starts === undefined ? shape : [count, ...shape];

@@ -4,7 +4,7 @@
  */
 import fs from 'node:fs/promises';
 import path from 'node:path';
-import { LoaderxError, show } from '../errors.js';
+import { LoaderxError } from '../errors.js';
 import { channelAt, type Picture, pictureOf } from '../inspect/picture.js';
 import { encodePng } from '../inspect/png.js';
 import type { LongOptions } from '../inspect/progress.js';
@@ -16,6 +16,7 @@ import { knownFields } from '../store/fields.js';
 import { takenError } from '../store/folder.js';
 import { open } from '../store/open.js';
 import { walk } from '../store/walk.js';
+import { classNames } from './classes.js';
 import { type ExportResult, Meter, written } from './npy.js';
 import { assertOutside, hiddenBeside, isThere, writingFailed } from './target.js';
 
@@ -140,7 +141,7 @@ async function classesOf(
       { path: labels },
     );
   }
-  const names = await namesBeside(labels);
+  const names = (await classNames(labels)) ?? [];
   const found: string[] = [];
   for await (const { batch } of walk(reader)) {
     if ('offsets' in batch) break;
@@ -152,25 +153,4 @@ async function classesOf(
 
 function nameOf(names: readonly string[], label: number | bigint): string {
   return names[Number(label)] ?? String(label);
-}
-
-async function namesBeside(labels: string): Promise<readonly string[]> {
-  const file = path.join(path.dirname(path.resolve(labels)), 'classes.json');
-  let text: string;
-  try {
-    text = await fs.readFile(file, 'utf8');
-  } catch {
-    return [];
-  }
-  const names: unknown = JSON.parse(text)?.[path.basename(labels)];
-  const isList = Array.isArray(names) && names.every((name) => isFolderName(name));
-  if (names === undefined || isList) return (names ?? []) as readonly string[];
-  throw new LoaderxError('MALFORMED', `${file}: ${show(names)} are no names of folders`, {
-    path: file,
-  });
-}
-
-/** Never a way out of the folder. */
-function isFolderName(name: unknown): boolean {
-  return typeof name === 'string' && !/^\.{0,2}$|[/\\\0]/.test(name);
 }

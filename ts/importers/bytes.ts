@@ -10,6 +10,8 @@ import { LoaderxError } from '../errors.js';
 export interface ByteStream {
   /** Fills the target as far as there are bytes; how many came. Fewer than wanted only at the end. */
   fill(target: Uint8Array): Promise<number>;
+  /** Passes over so many bytes. */
+  skip(bytes: number): Promise<void>;
   close(): Promise<void>;
 }
 
@@ -75,6 +77,9 @@ export async function openBytes(path: string, name: string): Promise<ByteFile> {
       const done = await fillAt(target, position);
       position += done;
       return done;
+    },
+    async skip(bytes) {
+      position += bytes;
     },
     close: () => handle.close(),
   };

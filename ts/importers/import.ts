@@ -17,6 +17,7 @@ import { parquetSplits } from '../converter/parquet.js';
 import type { SurveyedColumn } from '../converter/survey.js';
 import { ArgumentTypeError, LoaderxError, show } from '../errors.js';
 import { info } from '../inspect/info.js';
+import type { Part } from '../parts.js';
 import { signalOf } from '../signal.js';
 import type { Codec, CodecOptions } from '../store/capability.js';
 import { knownFields } from '../store/fields.js';
@@ -25,14 +26,24 @@ import { csvFile } from './csv.js';
 import { jsonLinesFile } from './jsonl.js';
 import { npyDataset } from './npy.js';
 import { raggedNpyDataset } from './npy-ragged.js';
-import { type PictureOptions, pictureDataset } from './pictures.js';
+import { isPictureName, type PictureOptions, pictureDataset } from './pictures.js';
 import { type TableDTypes, type TableFile, tableDataset } from './table.js';
-import { hasText, textDataset, tokenized } from './text.js';
+import { hasText, textDataset, textRows, tokenized } from './text.js';
 import { loadTokenizer, type Tokenizer } from './tokenizer.js';
+import { archivesIn, type MemberLimits, webDataset } from './webdataset.js';
 import { zipMembers } from './zip.js';
 
 /** What kind of file a source is. */
-export type ImportFormat = 'npy' | 'npz' | 'csv' | 'tsv' | 'jsonl' | 'parquet' | 'images' | 'text';
+export type ImportFormat =
+  | 'npy'
+  | 'npz'
+  | 'csv'
+  | 'tsv'
+  | 'jsonl'
+  | 'parquet'
+  | 'images'
+  | 'text'
+  | 'webdataset';
 
 /** How far an import has come. */
 export interface ImportProgress {
@@ -61,6 +72,15 @@ export interface ReadOptions extends PictureOptions {
   readonly tokenizer?: string | Tokenizer | undefined;
   /** As for `convert`. */
   readonly names?: NameRule | undefined;
+  /** What a member of a tar archive may be at most. */
+  readonly limits?: MemberLimits | undefined;
+  /**
+   * Only these records, as `partRange` has them: the target is `target/part-00003-of-00064` then. What is
+   * there already is taken for done, as for `convert`.
+   */
+  readonly part?: Part | undefined;
+  /** As for `convert`: for parts of pictures that differ. */
+  readonly pictures?: 'ragged' | undefined;
   /** Told now and then. */
   readonly onProgress?: ((progress: ImportProgress) => void) | undefined;
   /** Ends the work: it rejects with ABORTED, and nothing stays behind. */
@@ -90,6 +110,8 @@ export interface ImportResult {
   readonly containers: readonly ImportedContainer[];
   /** Whether the only container is at `path` itself, and not below it. */
   readonly isSingle: boolean;
+  /** Whether the part was there already, and nothing was done. */
+  readonly wasThere?: boolean;
 }
 
 /** One container of an import. */
@@ -100,7 +122,7 @@ export interface ImportedContainer extends SurveyedColumn {
 
 const readFields = [
   ...['format', 'columns', 'dtypes', 'strings', 'names', 'onProgress', 'signal'],
-  ...['size', 'layout', 'mode', 'tokenizer'],
+  ...['size', 'layout', 'mode', 'tokenizer', 'limits', 'part', 'pictures'],
 ];
 const importFields = [...readFields, 'codec', 'dictBytes', 'dataShards', 'integrity'];
 
@@ -114,7 +136,13 @@ interface Opened {
 interface Format {
   /** Ends of names, in lower case. */
   readonly ends: readonly string[];
-  readonly open: (file: string, column: string, options: ReadOptions) => Promise<Opened>;
+  /** @param files one; all of that kind, where together they are one source */
+  readonly open: (
+    file: string,
+    column: string,
+    options: ReadOptions,
+    files: readonly string[],
+  ) => Promise<Opened>;
 }
 
 const formats: Readonly<Record<ImportFormat, Format>> = {
@@ -159,9 +187,12 @@ const formats: Readonly<Record<ImportFormat, Format>> = {
   },
   text: {
     ends: ['.txt'],
-    open: async (file, column) => {
+    open: async (file, column, { part, signal }) => {
       await fileSource(file);
-      return { datasets: [textDataset(file, column)], isOne: true };
+      const dataset = textDataset(file, column);
+      if (part === undefined) return { datasets: [dataset], isOne: true };
+      const rowCount = await textRows(file, signal);
+      return { datasets: [{ ...dataset, rowCount }], isOne: true };
     },
   },
   images: {
@@ -171,10 +202,38 @@ const formats: Readonly<Record<ImportFormat, Format>> = {
       isOne: false,
     }),
   },
+  webdataset: {
+    ends: ['.tar', '.tar.gz', '.tgz'],
+    open: async (_file, _, options, files) => {
+      const archives: string[] = [];
+      for (const each of files) {
+        if (!isFolder(each)) archives.push((await fileSource(each)).name);
+        else archives.push(...((await archivesIn(each)) ?? noArchives(each)));
+      }
+      return { datasets: [await webDataset(archives, options)], isOne: false };
+    },
+  },
 };
 
-/** A folder needs no end: no other kind is one. */
-const folderFormat = 'images';
+function isFolder(file: string): boolean {
+  return fs.statSync(file, { throwIfNoEntry: false })?.isDirectory() === true;
+}
+
+function noArchives(folder: string): never {
+  throw new LoaderxError('SOURCE', `${folder}: there is no tar archive in it`, { path: folder });
+}
+
+/** A folder has archives or pictures. */
+async function folderFormat(folder: string): Promise<ImportFormat> {
+  if ((await archivesIn(folder)) === undefined) return 'images';
+  const names = await fs.promises.readdir(folder);
+  const picture = names.find((name) => isPictureName(name));
+  if (picture === undefined) return 'webdataset';
+  throw new ArgumentTypeError(
+    'sources',
+    `${folder} has tar archives and pictures, such as ${picture}: format says which are meant, webdataset or images`,
+  );
+}
 
 async function table(file: TableFile, options: ReadOptions): Promise<Opened> {
   await fileSource(file.name);
@@ -218,12 +277,14 @@ export async function importFiles(
     flushBytes,
     classesFile: 'classes.json',
   };
-  const { columns } = await conversionOfAll(datasets, target, convertOptions(options), manner);
+  const made = await conversionOfAll(datasets, target, convertOptions(options), manner);
+  const own = options.part === undefined ? target : made.path;
   const containers: ImportedContainer[] = [];
-  for (const { column } of columns) {
-    containers.push(await factsOf(isSingle ? target : path.join(target, column), column));
+  for (const { column } of made.columns) {
+    containers.push(await factsOf(isSingle ? own : path.join(own, column), column));
   }
-  return { path: target, containers, isSingle };
+  const { wasThere } = made;
+  return { path: own, containers, isSingle, ...(wasThere === undefined ? {} : { wasThere }) };
 }
 
 /**
@@ -247,11 +308,12 @@ export async function surveyFiles(
 const flushBytes = 8 * 2 ** 20;
 
 function convertOptions(options: ImportOptions): ConvertOptions {
-  const { codec, dictBytes, dataShards, integrity, columns, strings, names, onProgress, signal } =
-    options;
+  const { codec, dictBytes, dataShards, integrity, columns, strings, names } = options;
+  const { onProgress, part, pictures, signal } = options;
   // `create` judges these.
   const form = { codec, ...(dictBytes === undefined ? {} : { dictBytes }) } as CodecOptions;
-  return { ...form, dataShards, integrity, columns, strings, names, onProgress, signal };
+  const rules = { columns, strings, names, part, pictures };
+  return { ...form, dataShards, integrity, ...rules, onProgress, signal };
 }
 
 interface AllOpened {
@@ -264,11 +326,18 @@ async function openAll(sources: ImportSources, options: ReadOptions): Promise<Al
   const named = namedSources(sources);
   const datasets: Dataset[] = [];
   let isSingle = false;
-  for (const [name, file] of named) {
+  const kinds: ImportFormat[] = [];
+  for (const [, file] of named) kinds.push(await formatOf(file, options.format));
+  // Archives are shards of one data set, not columns side by side.
+  const archives = named.flatMap(([, file], at) => (kinds[at] === 'webdataset' ? [file] : []));
+  for (const [at, [name, file]] of named.entries()) {
     if (signal?.aborted === true) break;
-    const format = formatOf(file, options.format);
+    const kind = kinds[at] as ImportFormat;
+    const isShard = kind === 'webdataset' && name === undefined;
+    if (isShard && file !== archives[0]) continue;
     const own = path.basename(file).replace(/\.[^.]*$/, '');
-    const opened = await format.open(file, name ?? own, options);
+    const files = isShard ? archives : [file];
+    const opened = await formats[kind].open(file, name ?? own, options, files);
     if (name !== undefined && !opened.isOne) {
       const columns = opened.datasets.flatMap(({ features }) => [...features.keys()]);
       throw new ArgumentTypeError(
@@ -309,23 +378,19 @@ function namedSources(sources: ImportSources): (readonly [string | undefined, st
   return list as (readonly [string | undefined, string])[];
 }
 
-function formatOf(file: string, wanted: ImportFormat | undefined): Format {
+async function formatOf(file: string, wanted: ImportFormat | undefined): Promise<ImportFormat> {
   const name: unknown = wanted;
   if (name !== undefined) {
-    if (typeof name === 'string' && Object.hasOwn(formats, name)) {
-      return formats[name as ImportFormat];
-    }
+    if (typeof name === 'string' && Object.hasOwn(formats, name)) return name as ImportFormat;
     throw new ArgumentTypeError(
       'format',
       `format must be one of ${importFormats.join(', ')}, got ${show(name)}`,
     );
   }
-  if (fs.statSync(file, { throwIfNoEntry: false })?.isDirectory() === true) {
-    return formats[folderFormat];
-  }
+  if (isFolder(file)) return folderFormat(file);
   const lower = file.toLowerCase();
-  for (const format of Object.values(formats)) {
-    if (format.ends.some((end) => lower.endsWith(end))) return format;
+  for (const format of importFormats) {
+    if (formats[format].ends.some((end) => lower.endsWith(end))) return format;
   }
   throw new ArgumentTypeError(
     'sources',

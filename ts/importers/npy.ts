@@ -7,9 +7,10 @@
  * together record by record.
  */
 
-import type { Dataset, RowBatch } from '../converter/dataset.js';
+import type { Dataset, Feature, Features, RowBatch } from '../converter/dataset.js';
 import type { Data } from '../dtype.js';
 import { LoaderxError } from '../errors.js';
+import type { NdArray } from '../ndarray.js';
 import { Blocks, type ByteFile, type ByteSource, type ByteStream } from './bytes.js';
 import { headerOf, headerPlace, type NpyHeader, prefixBytes } from './npy-header.js';
 
@@ -24,21 +25,30 @@ const blockRows = 32_768;
  */
 export async function npyDataset(source: ByteSource, column: string): Promise<Dataset> {
   const header = await checkedHeader(source);
-  const [rowCount = 0, ...itemShape] = header.shape;
+  const { dtype, shape } = header;
+  const [rowCount = 0, ...itemShape] = shape;
+  const feature: Feature =
+    itemShape.length === 0 ? { kind: 'value', dtype } : { kind: 'array', shape: itemShape, dtype };
+  return rowsOf(source, header, new Map([[column, feature]]), { first: 0, end: rowCount });
+}
+
+/** Records `first` to `end - 1`. */
+interface Rows {
+  readonly first: number;
+  readonly end: number;
+}
+
+function rowsOf(source: ByteSource, header: NpyHeader, features: Features, rows: Rows): Dataset {
+  const { first, end } = rows;
+  const [column = ''] = features.keys();
   return {
-    features: new Map([
-      [
-        column,
-        itemShape.length === 0
-          ? { kind: 'value', dtype: header.dtype }
-          : { kind: 'array', shape: itemShape, dtype: header.dtype },
-      ],
-    ]),
-    rowCount,
+    features,
+    rowCount: end - first,
+    range: (from, to) => rowsOf(source, header, features, { first: first + from, end: first + to }),
     batches: (options) =>
       header.isFortran
-        ? fortranBatches(source, header, column, options?.signal)
-        : plainBatches(source, header, column, options?.signal),
+        ? fortranBatches(source, header, column, rows, options?.signal)
+        : plainBatches(source, header, column, rows, options?.signal),
   };
 }
 
@@ -52,19 +62,8 @@ export async function checkedHeader(source: ByteSource): Promise<NpyHeader> {
   } finally {
     await stream.close();
   }
-  const { dataOffset, dataBytes, shape } = header;
-  const wanted = dataOffset + dataBytes;
-  if (byteLength !== wanted) {
-    const reason =
-      byteLength < wanted
-        ? 'it is cut off'
-        : 'what follows its array, np.load would leave out without a word';
-    throw new LoaderxError(
-      'MALFORMED',
-      `${name}: it has ${byteLength} bytes, and its header tells of ${wanted}: ${reason}`,
-      { path: name },
-    );
-  }
+  const { shape } = header;
+  assertLength(name, byteLength, header);
   const fault =
     shape.length === 0
       ? 'its array is a single item (shape ()), and records lie along a first axis'
@@ -75,6 +74,24 @@ export async function checkedHeader(source: ByteSource): Promise<NpyHeader> {
           : undefined;
   if (fault !== undefined) throw new LoaderxError('SOURCE', `${name}: ${fault}`, { path: name });
   return header;
+}
+
+function assertLength(
+  name: string,
+  byteLength: number,
+  { dataOffset, dataBytes }: NpyHeader,
+): void {
+  const wanted = dataOffset + dataBytes;
+  if (byteLength === wanted) return;
+  const reason =
+    byteLength < wanted
+      ? 'it is cut off'
+      : 'what follows its array, np.load would leave out without a word';
+  throw new LoaderxError(
+    'MALFORMED',
+    `${name}: it has ${byteLength} bytes, and its header tells of ${wanted}: ${reason}`,
+    { path: name },
+  );
 }
 
 async function readHeader(name: string, stream: ByteStream): Promise<NpyHeader> {
@@ -116,6 +133,65 @@ export async function npyItems(source: ByteSource): Promise<NpyItems> {
   };
 }
 
+// ---- an array that lies in memory ----
+
+/**
+ * What the first bytes of an `.npy` file say.
+ *
+ * @param head gives the first bytes of it, at most as many as are asked for
+ * @throws as {@link npyDataset}; SOURCE for an array without items
+ */
+export async function npyForm(
+  name: string,
+  byteLength: number,
+  head: (bytesMax: number) => Promise<Uint8Array>,
+): Promise<NpyHeader> {
+  const place = headerPlace(name, await head(prefixBytes));
+  const first = await head(place.to);
+  if (first.byteLength < place.to) {
+    throw new LoaderxError('MALFORMED', `${name}: it ends within its header`, { path: name });
+  }
+  const header = headerOf(name, place, first.subarray(place.from, place.to));
+  assertLength(name, byteLength, header);
+  if (header.shape.includes(0)) {
+    throw new LoaderxError(
+      'SOURCE',
+      `${name}: its array of shape (${header.shape.join(', ')}) is empty, and a record of a container has an item`,
+      { path: name },
+    );
+  }
+  return header;
+}
+
+/** The array of an `.npy` file, in this machine's byte order and in C order. @throws as {@link npyForm} */
+export async function npyArray(name: string, file: Uint8Array): Promise<NdArray> {
+  const header = await npyForm(name, file.byteLength, async (most) => file.subarray(0, most));
+  const { dtype, info, shape, dataOffset, dataBytes, swapBytes } = header;
+  const { itemBytes, constructorOf } = info;
+  let items = new Uint8Array(dataBytes);
+  items.set(file.subarray(dataOffset, dataOffset + dataBytes));
+  turned(Buffer.from(items.buffer), swapBytes);
+  if (header.isFortran) {
+    const [rowCount = 1, ...rest] = shape;
+    const columnCount = dataBytes / itemBytes / rowCount;
+    const places = new Places(rest);
+    const records = new Uint8Array(dataBytes);
+    for (let at = 0; at < columnCount; at += 1) {
+      scatter(
+        items.buffer,
+        at * rowCount,
+        records.buffer,
+        places.next(),
+        rowCount,
+        columnCount,
+        itemBytes,
+      );
+    }
+    items = records;
+  }
+  return { dtype, shape, data: new constructorOf(items.buffer) };
+}
+
 function recordsOfBlock({ info, shape }: NpyHeader): { rows: number; recordBytes: number } {
   const recordBytes = shape.slice(1).reduce((product, size) => product * size, info.itemBytes);
   const rows = Math.min(blockRows, Math.max(1, Math.floor(blockBytes / recordBytes)));
@@ -126,17 +202,18 @@ async function* plainBatches(
   source: ByteSource,
   header: NpyHeader,
   column: string,
+  wanted: Rows,
   signal: AbortSignal | undefined,
 ): AsyncGenerator<RowBatch, void, undefined> {
   const { rows, recordBytes } = recordsOfBlock(header);
-  const [rowCount = 0] = header.shape;
   const blocks = new Blocks(rows * recordBytes);
   const stream = await source.open();
   try {
     await readHeader(source.name, stream);
-    for (let first = 0; first < rowCount; first += rows) {
+    await stream.skip(wanted.first * recordBytes);
+    for (let first = wanted.first; first < wanted.end; first += rows) {
       signal?.throwIfAborted();
-      const count = Math.min(rows, rowCount - first);
+      const count = Math.min(rows, wanted.end - first);
       const block = blocks.take();
       const bytes = new Uint8Array(block, 0, count * recordBytes);
       if ((await stream.fill(bytes)) < bytes.byteLength) throw cutOff(source);
@@ -201,6 +278,7 @@ async function* fortranBatches(
   source: ByteSource,
   header: NpyHeader,
   column: string,
+  wanted: Rows,
   signal: AbortSignal | undefined,
 ): AsyncGenerator<RowBatch, void, undefined> {
   const { rows, recordBytes } = recordsOfBlock(header);
@@ -211,8 +289,8 @@ async function* fortranBatches(
   const blocks = new Blocks(rows * recordBytes);
   const file = await source.openFile();
   try {
-    for (let first = 0; first < rowCount; first += rows) {
-      const count = Math.min(rows, rowCount - first);
+    for (let first = wanted.first; first < wanted.end; first += rows) {
+      const count = Math.min(rows, wanted.end - first);
       const block = blocks.take();
       const isWhole = columnBytes <= wholeColumnBytes || count === rowCount;
       // A slab is some whole columns, or the piece of one that this block needs.

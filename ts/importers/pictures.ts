@@ -28,6 +28,12 @@ export interface PictureOptions {
 }
 
 const ends = /\.(png|jpe?g|webp)$/i;
+
+/** Whether a file is taken for a picture, by its name. */
+export function isPictureName(name: string): boolean {
+  return !name.startsWith('.') && ends.test(name);
+}
+
 const batchRows = 256;
 const batchBytes = 8 * 2 ** 20;
 /** Pictures that are decoded at one time. */
@@ -39,12 +45,17 @@ interface PictureFile {
   readonly label: number;
 }
 
-/**
- * @throws LoaderxError SOURCE where there is no picture, or pictures lie both beside and in folders of classes;
- *   NOT_FOUND, IO; TypeError for options that cannot be
- */
-export async function pictureDataset(folder: string, options: PictureOptions): Promise<Dataset> {
-  const { size, layout = 'HWC', mode } = options;
+/** What becomes of every picture. */
+export interface PictureRule {
+  readonly feature: Feature;
+  /** Makes a record of a picture; where there is none, pictures are decoded as the converter does it. */
+  readonly sized?: (bytes: Uint8Array) => Promise<NdArray>;
+  /** Bytes of such a record. */
+  readonly recordBytes: number;
+}
+
+/** @throws TypeError for options that cannot be */
+export function pictureRule({ size, layout = 'HWC', mode }: PictureOptions): PictureRule {
   const isSize =
     size === undefined ||
     (Array.isArray(size) &&
@@ -65,28 +76,53 @@ export async function pictureDataset(folder: string, options: PictureOptions): P
       "layout: 'CHW' is for pictures of a size, and none is given",
     );
   }
-  const colours = mode ?? 'RGB';
-  if (size !== undefined && !['L', 'RGB', 'RGBA'].includes(colours)) {
+  if (size === undefined) {
+    return {
+      feature: mode === undefined ? { kind: 'image' } : { kind: 'image', mode },
+      recordBytes: 0,
+    };
+  }
+  const colours = (mode ?? 'RGB') as Colours;
+  if (!['L', 'RGB', 'RGBA'].includes(colours)) {
     throw new ArgumentTypeError(
       'mode',
       `with a size, mode must be L, RGB or RGBA, got ${show(mode)}`,
     );
   }
+  return {
+    feature: { kind: 'array', dtype: 'uint8', shape: shapeOf(size, colours, layout) },
+    sized: (bytes) => sized(bytes, size, colours, layout),
+    recordBytes: size[0] * size[1] * colours.length,
+  };
+}
+
+/**
+ * @throws LoaderxError SOURCE where there is no picture, or pictures lie both beside and in folders of classes;
+ *   NOT_FOUND, IO; TypeError for options that cannot be
+ */
+export async function pictureDataset(folder: string, options: PictureOptions): Promise<Dataset> {
+  const rule = pictureRule(options);
   const { files, classes } = await picturesIn(folder);
-  const features = new Map<string, Feature>();
-  if (size === undefined) {
-    features.set('image', mode === undefined ? { kind: 'image' } : { kind: 'image', mode });
-  } else {
-    features.set('image', { kind: 'array', dtype: 'uint8', shape: shapeOf(size, colours, layout) });
-  }
+  const features = new Map<string, Feature>([['image', rule.feature]]);
   if (classes.length > 0) features.set('label', { kind: 'class-label', names: classes });
+  return datasetOf(features, rule, files, 0);
+}
+
+function datasetOf(
+  features: ReadonlyMap<string, Feature>,
+  rule: PictureRule,
+  files: readonly PictureFile[],
+  firstRow: number,
+): Dataset {
+  const { sized, recordBytes } = rule;
   return {
     features,
     rowCount: files.length,
+    range: (first, end) => datasetOf(features, rule, files.slice(first, end), firstRow + first),
     batches: (request) =>
-      size === undefined
+      sized === undefined
         ? encodedBatches(files, request?.signal)
-        : sizedBatches(files, size, colours as Colours, layout, request?.signal),
+        : sizedBatches(files, firstRow, sized, recordBytes, request?.signal),
   };
 }
 
@@ -181,7 +217,7 @@ async function* encodedBatches(
     yield {
       rowCount: some.length,
       columns: new Map([
-        ['image', { bytes }],
+        ['image', { bytes, names: some.map(({ name }) => name) }],
         ['label', { values: labelsOf(some) }],
       ]),
     };
@@ -190,30 +226,21 @@ async function* encodedBatches(
 
 async function* sizedBatches(
   files: readonly PictureFile[],
-  size: readonly [number, number],
-  mode: Colours,
-  layout: 'HWC' | 'CHW',
+  firstRow: number,
+  made: (bytes: Uint8Array) => Promise<NdArray>,
+  recordBytes: number,
   signal: AbortSignal | undefined,
 ): AsyncGenerator<RowBatch, void, undefined> {
-  const rowBytes = size[0] * size[1] * mode.length;
-  const rows = Math.max(1, Math.min(batchRows, Math.floor(batchBytes / rowBytes)));
+  const rows = Math.max(1, Math.min(batchRows, Math.floor(batchBytes / recordBytes)));
   for (let first = 0; first < files.length; first += rows) {
     const some = files.slice(first, first + rows);
-    const arrays: NdArray[] = [];
-    for (let at = 0; at < some.length; at += atOnce) {
-      signal?.throwIfAborted();
-      const group = some.slice(at, at + atOnce);
-      const made = group.map((file, index) =>
-        sized(file, size, mode, layout).catch((error: unknown) => {
-          throw placed(error, file, first + at + index);
-        }),
-      );
-      // None may go on in the background when one has failed.
-      for (const result of await Promise.allSettled(made)) {
-        if (result.status === 'rejected') throw result.reason;
-        arrays.push(result.value);
+    const arrays = await severalAtOnce(some, signal, async (file, index) => {
+      try {
+        return await made(await bytesOf(file));
+      } catch (error) {
+        throw placed(error, file.name, 'image', firstRow + first + index);
       }
-    }
+    });
     yield {
       rowCount: some.length,
       columns: new Map<string, { arrays: NdArray[] } | { values: BigInt64Array }>([
@@ -224,13 +251,31 @@ async function* sizedBatches(
   }
 }
 
+/** Some at one time, in their order. None goes on in the background when one has failed. */
+export async function severalAtOnce<T, R>(
+  items: readonly T[],
+  signal: AbortSignal | undefined,
+  work: (item: T, index: number) => Promise<R>,
+): Promise<R[]> {
+  const results: R[] = [];
+  for (let at = 0; at < items.length; at += atOnce) {
+    signal?.throwIfAborted();
+    const group = items.slice(at, at + atOnce).map((item, index) => work(item, at + index));
+    for (const result of await Promise.allSettled(group)) {
+      if (result.status === 'rejected') throw result.reason;
+      results.push(result.value);
+    }
+  }
+  return results;
+}
+
 async function sized(
-  file: PictureFile,
+  bytes: Uint8Array,
   size: readonly [number, number],
   mode: Colours,
   layout: 'HWC' | 'CHW',
 ): Promise<NdArray> {
-  const picture = await decodeImage(await bytesOf(file), { mode });
+  const picture = await decodeImage(bytes, { mode });
   const array = await resized(picture, size, mode);
   return layout === 'HWC' || mode === 'L' ? array : channelsFirst(array);
 }
@@ -249,12 +294,12 @@ function channelsFirst({ shape, data }: NdArray<'uint8'>): NdArray<'uint8'> {
 }
 
 /** The same error with its file, column and row. */
-function placed(error: unknown, { name }: PictureFile, row: number): unknown {
+export function placed(error: unknown, name: string, column: string, row: number): unknown {
   if (!(error instanceof LoaderxError)) return error;
   return new LoaderxError(
     error.code,
-    `${name}: column "image", row ${row}: ${error.message}`,
-    { path: name, field: 'image', record: row },
+    `${name}: column ${show(column)}, row ${row}: ${error.message}`,
+    { path: name, field: column, record: row },
     { cause: error },
   );
 }

@@ -38,6 +38,16 @@ async function* lineBatches(
   if (bytes.length > 0) yield taken();
 }
 
+/** How many records {@link textDataset} has: all of it is read for that. */
+export async function textRows(path: string, signal: AbortSignal | undefined): Promise<number> {
+  let rows = 0;
+  for await (const line of textLines(path)) {
+    signal?.throwIfAborted();
+    if (line.trim() !== '') rows += 1;
+  }
+  return rows;
+}
+
 function isText(feature: Feature): boolean {
   return feature.kind === 'value' && feature.dtype === 'string';
 }
@@ -48,18 +58,22 @@ export function hasText({ features }: Dataset): boolean {
 }
 
 /** The same dataset with int32 tokens, ragged, where it has text. */
-export function tokenized(dataset: Dataset, tokenizer: Tokenizer): Dataset {
+export function tokenized(dataset: Dataset, tokenizer: Tokenizer, firstRow = 0): Dataset {
   const features = new Map<string, Feature>();
   for (const [name, feature] of dataset.features) {
     const tokens: Feature = { kind: 'list', item: { kind: 'value', dtype: 'int32' } };
     features.set(name, isText(feature) ? tokens : feature);
   }
   const { rowCount } = dataset;
+  const range = dataset.range?.bind(dataset);
   return {
     features,
     ...(rowCount === undefined ? {} : { rowCount }),
+    ...(range === undefined
+      ? {}
+      : { range: (from, end) => tokenized(range(from, end), tokenizer, firstRow + from) }),
     async *batches(options) {
-      let first = 0;
+      let first = firstRow;
       for await (const batch of dataset.batches(options)) {
         const columns = new Map<string, ColumnValues>();
         for (const [name, values] of batch.columns) {

@@ -232,6 +232,15 @@ class Checked implements ByteStream {
     return filled;
   }
 
+  async skip(bytes: number): Promise<void> {
+    const some = new Uint8Array(Math.min(bytes, chunkBytes));
+    for (let left = bytes; left > 0; ) {
+      const came = await this.fill(some.subarray(0, left));
+      if (came === 0) return;
+      left -= came;
+    }
+  }
+
   async #next(): Promise<boolean> {
     let step: IteratorResult<Uint8Array>;
     try {

@@ -1,0 +1,83 @@
+/** How fast a loader gives batches here and now, and what waits for what. */
+import { longFields, longWorkOf } from '../inspect/settings.js';
+import { DataLoader, type LoaderStats } from '../loader/data-loader.js';
+import { givenUp } from '../signal.js';
+import type { DenseReader, RaggedReader } from '../store/capability.js';
+import { knownFields } from '../store/fields.js';
+import { open } from '../store/open.js';
+import { type BenchOptions, benchNumbers, type ProcessMemory, processMemory } from './container.js';
+
+export interface LoaderBenchOptions extends BenchOptions {
+  /** As for {@link DataLoader}. */
+  readonly prefetch?: number | undefined;
+}
+
+export interface LoaderBenchResult {
+  readonly paths: readonly string[];
+  readonly batchSize: number;
+  readonly seed: number;
+  readonly firstBatchMs: number;
+  readonly batchesPerSecond: number;
+  readonly recordsPerSecond: number;
+  /** Bytes of items in a second. */
+  readonly bytesPerSecond: number;
+  /** What waited for what, in the loader's own words. */
+  readonly stats: LoaderStats;
+  readonly memoryBefore: ProcessMemory;
+  readonly memoryAfter: ProcessMemory;
+}
+
+/**
+ * Takes batches of a loader over all containers, at the same random ids, as fast as they come.
+ *
+ * @param paths containers with as many records
+ * @throws LoaderxError as `open` and `gather`; ABORTED; TypeError, RangeError for options that cannot be, and
+ *   for containers of different counts
+ */
+export async function benchLoader(
+  paths: readonly string[],
+  options: LoaderBenchOptions = {},
+): Promise<LoaderBenchResult> {
+  const fields = [...longFields, 'batchSize', 'seconds', 'seed', 'prefetch'];
+  const { onProgress, signal } = longWorkOf(knownFields(options, fields));
+  const { batchSize, seconds, seed } = benchNumbers(options);
+  const { prefetch } = options;
+  const memoryBefore = processMemory();
+  const readers: Record<string, DenseReader | RaggedReader> = {};
+  try {
+    for (const path of paths) readers[path] = open(path);
+    await using loader = new DataLoader(readers, {
+      ...{ batchSize, seed, mode: 'iid' },
+      ...(prefetch === undefined ? {} : { prefetch }),
+    });
+    const totalMs = Math.round(seconds * 1000);
+    const startMs = performance.now();
+    let firstBatchMs: number | undefined;
+    let batches = 0;
+    let elapsedMs = 0;
+    for await (const batch of loader) {
+      batch[Symbol.dispose]();
+      elapsedMs = performance.now() - startMs;
+      firstBatchMs ??= elapsedMs;
+      batches += 1;
+      onProgress({
+        recordsDone: Math.min(totalMs, Math.round(elapsedMs)),
+        recordsTotal: totalMs,
+        bytesDone: loader.stats().bytes,
+      });
+      if (elapsedMs >= totalMs || signal?.aborted === true) break;
+    }
+    if (signal?.aborted === true) throw givenUp(paths.join(', '), signal);
+    const stats = loader.stats();
+    const rate = 1000 / elapsedMs;
+    return {
+      ...{ paths, batchSize, seed, firstBatchMs: firstBatchMs ?? 0 },
+      batchesPerSecond: batches * rate,
+      recordsPerSecond: batches * batchSize * rate,
+      bytesPerSecond: stats.bytes * rate,
+      ...{ stats, memoryBefore, memoryAfter: processMemory() },
+    };
+  } finally {
+    await Promise.all(Object.values(readers).map((reader) => reader.close()));
+  }
+}
