@@ -23,46 +23,63 @@ import type { DenseBatch, DenseReader, RaggedBatch } from '../store/capability.j
 import { knownFields } from '../store/fields.js';
 import { open } from '../store/open.js';
 
+/** What is measured, and for how long. */
 export interface BenchOptions extends LongOptions {
   /** Records of a batch; 256 unless given. */
   readonly batchSize?: number | undefined;
-  /** How long in all; 6 unless given. */
+  /** How long in all, more than 0, 86,400 at most; 6 unless given. Each way makes one call at least. */
   readonly seconds?: number | undefined;
-  /** Of the ids; 42 unless given. */
+  /** Of the random ids, 0 .. 2^53 - 1; 42 unless given. */
   readonly seed?: number | undefined;
 }
 
 /** What one way of asking came to. */
 export interface BenchWay {
+  /** Such as `random, sync`: for people, not stable. */
   readonly name: string;
+  /** Calls that were made; for single records those too. */
   readonly batches: number;
+  /** Over all calls that ran at one time. */
   readonly recordsPerSecond: number;
-  /** Bytes of items in a second. */
+  /** Bytes of items, unpacked, in a second. */
   readonly bytesPerSecond: number;
-  /** Milliseconds of a call, of which half, 95 and 99 of 100 took no more. */
+  /** Milliseconds that half of the calls did not pass. */
   readonly p50Ms: number;
+  /** Milliseconds that 95 of 100 calls did not pass. */
   readonly p95Ms: number;
+  /** Milliseconds that 99 of 100 calls did not pass. */
   readonly p99Ms: number;
 }
 
-/** Bytes of this process; undefined where the system does not tell. */
+/** The memory of this process at one time. */
 export interface ProcessMemory {
+  /** What lies in the machine's memory, pages of files among it. */
   readonly residentBytes: number;
-  /** Of them, those that are no pages of files. */
+  /** Of them, those that are no pages of files; undefined but on Linux. */
   readonly anonymousBytes: number | undefined;
 }
 
+/** What {@link bench} measured of one container. */
 export interface BenchResult {
+  /** The container, as it was named. */
   readonly path: string;
+  /** How many it has. */
   readonly records: number;
+  /** Records of a batch: what was asked for, or all where there are fewer. */
   readonly batchSize: number;
+  /** The seed that the ids were of. */
   readonly seed: number;
+  /** Milliseconds of opening it. */
   readonly openMs: number;
+  /** Milliseconds of one gather of random ids, before any other. */
   readonly firstBatchMs: number;
-  /** What came from the disk meanwhile; 0 where all was in the page cache. */
+  /** What this process read from disks meanwhile; 0 where all was in the page cache. */
   readonly diskBytes: number;
+  /** In the order in which they were measured. */
   readonly ways: readonly BenchWay[];
+  /** Before it was opened. */
   readonly memoryBefore: ProcessMemory;
+  /** While it was still open. */
   readonly memoryAfter: ProcessMemory;
 }
 
@@ -94,7 +111,11 @@ export function benchNumbers(options: Pick<BenchOptions, 'batchSize' | 'seconds'
 const ahead = 4;
 
 /**
- * @throws LoaderxError as `open` and `gather`; ABORTED; TypeError, RangeError for options that cannot be
+ * Reads a container in each way that a program may ask, one after the other, for the same time each. `onProgress`
+ * counts ways, not records.
+ *
+ * @throws LoaderxError as `open` and `gather`; ABORTED; TypeError, RangeError (INVALID_ARGUMENT) for options that
+ *   cannot be, and for a container without records
  */
 export async function bench(source: string, options: BenchOptions = {}): Promise<BenchResult> {
   const known = knownFields(options, [...longFields, 'batchSize', 'seconds', 'seed']);

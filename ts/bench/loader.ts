@@ -7,32 +7,44 @@ import { knownFields } from '../store/fields.js';
 import { open } from '../store/open.js';
 import { type BenchOptions, benchNumbers, type ProcessMemory, processMemory } from './container.js';
 
+/** What is measured, and for how long: from the first batch that is asked for. */
 export interface LoaderBenchOptions extends BenchOptions {
-  /** As for {@link DataLoader}. */
+  /** Batches drawn and not yet delivered, 1 or more; 4 unless given. */
   readonly prefetch?: number | undefined;
 }
 
+/** What {@link benchLoader} measured. */
 export interface LoaderBenchResult {
+  /** The containers, as they were named. */
   readonly paths: readonly string[];
+  /** Records of a batch, of each container. */
   readonly batchSize: number;
+  /** The seed that the ids were of. */
   readonly seed: number;
+  /** Milliseconds until the first batch came; the containers were open then. */
   readonly firstBatchMs: number;
+  /** Batches that came: one has the records of all containers. */
   readonly batchesPerSecond: number;
+  /** Ids in a second: a record of each container counts as one. */
   readonly recordsPerSecond: number;
-  /** Bytes of items in a second. */
+  /** Bytes of items in a second, of all containers; those gathered ahead count too. */
   readonly bytesPerSecond: number;
   /** What waited for what, in the loader's own words. */
   readonly stats: LoaderStats;
+  /** Before containers were opened. */
   readonly memoryBefore: ProcessMemory;
+  /** When the loader had ended. */
   readonly memoryAfter: ProcessMemory;
 }
 
 /**
- * Takes batches of a loader over all containers, at the same random ids, as fast as they come.
+ * Takes batches of a loader over all containers, at the same random ids, as fast as they come. `onProgress` counts
+ * milliseconds, not records.
  *
  * @param paths containers with as many records
- * @throws LoaderxError as `open` and `gather`; ABORTED; TypeError, RangeError for options that cannot be, and
- *   for containers of different counts
+ * @throws LoaderxError as `open` and `gather`; ABORTED; TypeError, RangeError (INVALID_ARGUMENT) for options that
+ *   cannot be, and for no containers, empty ones, or different counts; RangeError (TOO_LARGE) for a `batchSize`
+ *   that no array can hold
  */
 export async function benchLoader(
   paths: readonly string[],

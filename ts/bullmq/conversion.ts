@@ -61,43 +61,65 @@ export interface CancelOptions {
 
 /** What a conversion made. */
 export interface ConversionResult {
+  /** The folder of the parts and their sets: an absolute path. */
   readonly target: string;
+  /** One for each column of each split. */
   readonly sets: readonly MadeSet[];
 }
 
 /** How far a conversion has come. */
 export interface ConversionProgress {
+  /** How many there are in all. */
   readonly parts: number;
+  /** Those that are complete, also those that were there already. */
   readonly partsDone: number;
+  /** Those that failed for good: no further try comes. */
   readonly partsFailed: number;
   /** Parts that are being made. */
-  readonly running: readonly (PartProgress & { readonly part: number })[];
+  readonly running: readonly (PartProgress & {
+    /** Which one, counted from 0. */
+    readonly part: number;
+  })[];
 }
 
 /** A conversion in a queue. */
 export interface QueuedConversion {
+  /** The name that {@link findConversion} finds it by. */
   readonly id: string;
+  /** What was asked for, its paths absolute. */
   readonly spec: ConversionSpec;
   /**
    * Waits until all parts and their sets are there. Redis may be away meanwhile.
    *
-   * @throws LoaderxError with the code and message of the first part that failed for good; ABORTED when the
-   *   conversion was cancelled or removed, or the signal says so; BUILD_FAILED where there is no code
+   * @throws TypeError, RangeError (INVALID_ARGUMENT) for options that cannot be; LoaderxError with the code and
+   *   message of a part that failed for good, or of the sets; ABORTED when the conversion was cancelled or
+   *   removed, or the signal says so; BUILD_FAILED where there is no code
    */
   done(options?: DoneOptions): Promise<ConversionResult>;
-  /** @throws LoaderxError NETWORK; NOT_FOUND when it is not in the queue any more */
+  /**
+   * How far it is now.
+   *
+   * @throws LoaderxError NETWORK; NOT_FOUND when it is not in the queue any more
+   */
   progress(): Promise<ConversionProgress>;
   /**
    * Stops running parts, drops waiting ones, and takes the conversion out of the queue. Parts that are complete
-   * stay in the target: the next conversion of the same goes on from them.
+   * stay in the target: the next conversion of the same goes on from them. Does nothing where it is not in the
+   * queue any more.
    *
-   * @throws LoaderxError BUSY when a part has not ended in time; NETWORK
+   * @throws TypeError, RangeError (INVALID_ARGUMENT) for options that cannot be; LoaderxError BUSY when a part has
+   *   not ended in time; NETWORK
    */
   cancel(options?: CancelOptions): Promise<void>;
-  /** Takes what is over out of the queue: its jobs would stay there. */
+  /**
+   * Takes what is over out of the queue: its jobs would stay there.
+   *
+   * @throws LoaderxError BUSY while a worker makes one of its parts, or the sets; NETWORK
+   */
   remove(): Promise<void>;
   /** Closes the connections to Redis; the conversion goes on. */
   close(): Promise<void>;
+  /** As `close`. */
   [Symbol.asyncDispose](): Promise<void>;
 }
 
@@ -106,8 +128,8 @@ export interface QueuedConversion {
  * ({@link worker}) do them.
  *
  * @param spec relative paths are of this process's working folder; workers must see the same files there
- * @throws TypeError, RangeError with the `field`; LoaderxError UNSUPPORTED without bullmq and ioredis, NETWORK
- *   where Redis cannot be reached, EXISTS when another conversion has the id
+ * @throws TypeError, RangeError (INVALID_ARGUMENT) with the `field`; LoaderxError UNSUPPORTED without bullmq and
+ *   ioredis, NETWORK where Redis cannot be reached, EXISTS when another conversion has the id
  */
 export async function enqueueConversion(
   spec: ConversionSpec,
@@ -153,7 +175,8 @@ export async function enqueueConversion(
 /**
  * A conversion that somebody has enqueued, by its id; `undefined` where none is in the queue.
  *
- * @throws TypeError; LoaderxError UNSUPPORTED without bullmq and ioredis, NETWORK
+ * @throws TypeError, RangeError (INVALID_ARGUMENT) with the `field`, also of a job that another version enqueued;
+ *   LoaderxError UNSUPPORTED without bullmq and ioredis, NETWORK where Redis cannot be reached
  */
 export async function findConversion(
   id: string,

@@ -8,7 +8,9 @@ export interface RedisAddress {
   readonly host?: string | undefined;
   /** 6379 unless given. */
   readonly port?: number | undefined;
+  /** Whom to log in as, where Redis wants more than a password. */
   readonly username?: string | undefined;
+  /** Messages never have it. */
   readonly password?: string | undefined;
   /** The number of the database; 0 unless given. */
   readonly db?: number | undefined;
@@ -18,6 +20,7 @@ export interface RedisAddress {
 
 /** Where a queue is: those who enqueue, work and look name the same one. */
 export interface QueuePlace {
+  /** The Redis server that holds it; `{}` is one on this machine. */
   readonly connection: RedisAddress;
   /** The queue's name; `loaderx` unless given. Its sets are made by a second queue, `NAME-sets`. */
   readonly queue?: string | undefined;

@@ -14,6 +14,7 @@ export interface ConversionSpec {
   readonly target: string;
   /** How many parts, 1 .. 65,536. */
   readonly parts: number;
+  /** How records are stored. */
   readonly codec: Codec;
   /** The file of a dictionary, for `codec: 'zstd_dict'`. */
   readonly dict?: string | undefined;

@@ -4,7 +4,9 @@ import type { ConversionSpec } from './spec.js';
 
 /** A column of what a part made. */
 export interface MadeColumn {
+  /** The folder of the split in each part; undefined where the source has no splits. */
   readonly split?: string | undefined;
+  /** The folder of its container in there. */
   readonly column: string;
 }
 
@@ -27,14 +29,17 @@ export interface MadePart {
 
 /** A set over all parts: one column of one split. */
 export interface MadeSet extends MadeColumn {
-  /** Its file. */
+  /** Its file, `TARGET/SPLIT.COLUMN.json`; without a split `TARGET/COLUMN.json`. */
   readonly path: string;
+  /** Of all parts together. */
   readonly records: number;
 }
 
 /** How far a part has come. */
 export interface PartProgress {
+  /** Rows that were read, over all splits; 0 before the part has told anything. */
   readonly recordsDone: number;
+  /** Rows of the part, over all splits; 0 before it has told anything. */
   readonly recordsTotal: number;
 }
 

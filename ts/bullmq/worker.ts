@@ -46,33 +46,74 @@ export interface WorkerOptions extends QueuePlace {
   readonly onEvent?: ((event: WorkerEvent) => void) | undefined;
 }
 
-/** What a worker tells. */
+/** What a worker tells: of its jobs, each a part or the sets of a conversion, and of its connection. */
 export type WorkerEvent =
-  | { readonly kind: 'started'; readonly job: string; readonly attempt: number }
-  | { readonly kind: 'done'; readonly job: string; readonly wasThere: boolean }
-  | { readonly kind: 'failed'; readonly job: string; readonly message: string }
-  /** It is built by another process, or this worker ends: it is put back. */
-  | { readonly kind: 'postponed'; readonly job: string; readonly message: string }
-  /** It was taken from a worker that is not heard of. */
-  | { readonly kind: 'stalled'; readonly job: string }
-  /** Redis is away, or a lock was lost; the worker goes on. */
-  | { readonly kind: 'trouble'; readonly message: string };
+  | {
+      /** A process for the job is being started. */
+      readonly kind: 'started';
+      /** `ID-3` for part 3 of the conversion ID, `ID` for its sets. */
+      readonly job: string;
+      /** From 1 on; being put back, or taken from a dead worker, does not count. */
+      readonly attempt: number;
+    }
+  | {
+      /** What it makes is complete. */
+      readonly kind: 'done';
+      /** `ID-3` for part 3 of the conversion ID, `ID` for its sets. */
+      readonly job: string;
+      /** Whether the part was in the target already, and nothing was made; false for sets. */
+      readonly wasThere: boolean;
+    }
+  | {
+      /** This try failed; BullMQ may give it another one. */
+      readonly kind: 'failed';
+      /** `ID-3` for part 3 of the conversion ID, `ID` for its sets. */
+      readonly job: string;
+      /** Which part, why, and the error's code in brackets where it has one. */
+      readonly message: string;
+    }
+  | {
+      /** It is built by another process, or this worker ends: it is put back. */
+      readonly kind: 'postponed';
+      /** `ID-3` for part 3 of the conversion ID, `ID` for its sets. */
+      readonly job: string;
+      /** Which of the two. */
+      readonly message: string;
+    }
+  | {
+      /** It was taken from a worker that is not heard of. */
+      readonly kind: 'stalled';
+      /** `ID-3` for part 3 of the conversion ID, `ID` for its sets. */
+      readonly job: string;
+    }
+  | {
+      /** Redis is away, or a lock was lost; the worker goes on. */
+      readonly kind: 'trouble';
+      /** As the client of Redis, or BullMQ, said it. */
+      readonly message: string;
+    };
 
 /** A worker at its work. */
 export interface PartWorker {
   /**
    * Takes no more, and waits for what runs. What takes longer than `timeoutMs` is stopped and put back. All
-   * processes are gone when it resolves.
+   * processes are gone when it resolves. Calling it again gives the same outcome.
+   *
+   * @throws TypeError, RangeError (INVALID_ARGUMENT), at once, for a `timeoutMs` that is no integer of 0 or more
    */
-  close(options?: { readonly timeoutMs?: number | undefined }): Promise<void>;
+  close(options?: {
+    /** Milliseconds; 30,000 unless given. */
+    readonly timeoutMs?: number | undefined;
+  }): Promise<void>;
+  /** As `close` without options. */
   [Symbol.asyncDispose](): Promise<void>;
 }
 
 /**
  * Begins to work on the conversions of a queue, until it is closed.
  *
- * @throws TypeError, RangeError with the `field`; LoaderxError UNSUPPORTED without bullmq and ioredis, NETWORK
- *   where Redis cannot be reached at the beginning (afterwards it may be away)
+ * @throws TypeError, RangeError (INVALID_ARGUMENT) with the `field`; LoaderxError UNSUPPORTED without bullmq and
+ *   ioredis, NETWORK where Redis cannot be reached at the beginning (afterwards it may be away)
  */
 export async function worker(options: WorkerOptions): Promise<PartWorker> {
   const fields = knownFields(options, [

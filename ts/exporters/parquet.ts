@@ -31,6 +31,7 @@ import { TargetFile } from './target.js';
 /** How pages are packed. */
 export type ParquetCompression = 'gzip' | 'none';
 
+/** How a Parquet file is written. */
 export interface ExportParquetOptions extends ExportOptions {
   /** `'gzip'` unless given. */
   readonly compression?: ParquetCompression | undefined;
@@ -49,10 +50,11 @@ const groupRowsMax = 2 ** 20;
  * `importFiles` makes of it has the same logical digests. Row groups have about 64 MiB.
  *
  * @param source a container, or a folder of containers
- * @throws LoaderxError as `open` and `gather`; UNSUPPORTED for dtypes that Parquet has not (complex numbers,
+ * @throws TypeError (INVALID_ARGUMENT) for options that cannot be; LoaderxError as `open` and `gather`; MALFORMED
+ *   for a `classes.json` that holds no names, UNSUPPORTED for dtypes that Parquet has not (complex numbers,
  *   bfloat16, 8-bit floats, other byte orders, times, text of NumPy), SOURCE for counts that differ and for a
- *   truth value that is neither 0 nor 1, TOO_LARGE for a record of more than 512 MiB, EXISTS, IO, ABORTED. The
- *   file is complete, or not there
+ *   truth value that is neither 0 nor 1, TOO_LARGE for a record of more than 512 MiB, EXISTS where anything is at
+ *   `file` (without `force`) and in a folder that is a container, IO, ABORTED. The file is complete, or not there
  */
 export async function exportParquet(
   source: string,

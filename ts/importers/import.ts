@@ -256,10 +256,11 @@ export const importFormats = Object.keys(formats) as readonly ImportFormat[];
  *
  * @param sources paths, or paths by name: `{ image: 'a.npy', label: 'b.npy' }` makes `target/image` and
  *   `target/label`
- * @throws TypeError, RangeError for arguments that cannot be; LoaderxError MALFORMED for damaged files,
- *   UNSUPPORTED for kinds and dtypes that are not read, SOURCE for values that no record can be and for counts
- *   that differ, EXISTS where anything is at the target, DICTIONARY where none can be trained, NOT_FOUND, IO,
- *   TOO_LARGE, ABORTED; nothing stays behind
+ * @throws TypeError, RangeError (INVALID_ARGUMENT) for arguments that cannot be, and for a part that would be empty;
+ *   LoaderxError MALFORMED for damaged files, UNSUPPORTED for kinds and dtypes that are not read, SOURCE for values
+ *   that no record can be, for counts that differ and for samples of an archive that have not the same members,
+ *   EXISTS where anything is at the target (but not for a part: then it is done), LOCKED while another process
+ *   builds it, DICTIONARY where none can be trained, NOT_FOUND, IO, TOO_LARGE, ABORTED; nothing stays behind
  */
 export async function importFiles(
   sources: ImportSources,
@@ -291,7 +292,7 @@ export async function importFiles(
  * What {@link importFiles} would make, without writing anything. Of arrays only headers are read; of files that
  * do not declare their sizes, everything.
  *
- * @throws as {@link importFiles}
+ * @throws as {@link importFiles}, but for what concerns the target
  */
 export async function surveyFiles(
   sources: ImportSources,

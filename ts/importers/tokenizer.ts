@@ -20,7 +20,7 @@ export interface Tokenizer {
  * @param spec `PACKAGE`, `PACKAGE/PATH` or `./FILE`, and behind a colon the export that is meant; otherwise the
  *   module itself or its default export
  * @param from the folder that the package is looked for from
- * @throws TypeError where there is no such module or export, or it has no `encode`
+ * @throws TypeError (INVALID_ARGUMENT) where there is no such module or export, or it has no `encode`
  */
 export async function loadTokenizer(
   spec: string,

@@ -105,8 +105,9 @@ export async function archivesIn(folder: string): Promise<readonly string[] | un
 /**
  * @param paths archives, in the order of their samples
  * @throws LoaderxError MALFORMED for a damaged archive or array, UNSUPPORTED for members of a kind that is not
- *   read, SOURCE for samples that differ, have a member twice, or have none, TOO_LARGE, NOT_FOUND, IO; TypeError
- *   for options that cannot be
+ *   read, SOURCE for samples that differ or have a member twice, for an empty member, and where there are no
+ *   samples, TOO_LARGE for a member over the limit, NOT_FOUND, IO; TypeError (INVALID_ARGUMENT) for options that
+ *   cannot be
  */
 export async function webDataset(
   paths: readonly string[],
