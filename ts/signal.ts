@@ -55,3 +55,25 @@ export function givenUp(path: string, signal: AbortSignal | undefined): LoaderxE
   const cause: unknown = signal?.reason;
   return new LoaderxError('ABORTED', `${path}: given up`, { path }, { cause });
 }
+
+/**
+ * Does work on a path that looks at the signal itself; whatever it rejects with after the signal has ended is
+ * ABORTED.
+ */
+export async function unlessGivenUp<T>(
+  path: string,
+  signal: AbortSignal | undefined,
+  work: () => Promise<T>,
+): Promise<T> {
+  if (isAborted(signal)) throw givenUp(path, signal);
+  try {
+    return await work();
+  } catch (error) {
+    throw isAborted(signal) ? givenUp(path, signal) : error;
+  }
+}
+
+/** A call, since the compiler takes for certain what it has seen of `aborted` before. */
+export function isAborted(signal: AbortSignal | undefined): boolean {
+  return signal?.aborted === true;
+}

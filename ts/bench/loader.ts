@@ -57,7 +57,8 @@ export async function benchLoader(
   const memoryBefore = processMemory();
   const readers: Record<string, DenseReader | RaggedReader> = {};
   try {
-    for (const path of paths) readers[path] = open(path);
+    // A container that is named twice is opened once.
+    for (const path of new Set(paths)) readers[path] = open(path);
     await using loader = new DataLoader(readers, {
       ...{ batchSize, seed, mode: 'iid' },
       ...(prefetch === undefined ? {} : { prefetch }),

@@ -93,7 +93,7 @@ export interface QueuedConversion {
    *
    * @throws TypeError, RangeError (INVALID_ARGUMENT) for options that cannot be; LoaderxError with the code and
    *   message of a part that failed for good, or of the sets; ABORTED when the conversion was cancelled or
-   *   removed, or the signal says so; BUILD_FAILED where there is no code
+   *   removed, or the signal says so; CLOSED after `close`; BUILD_FAILED where there is no code
    */
   done(options?: DoneOptions): Promise<ConversionResult>;
   /**
@@ -185,10 +185,14 @@ export async function findConversion(
   const place = placeOf(knownFields(options, placeFields));
   const checked = idOf(id);
   const link = await Link.open(place);
-  const job = await link.find(checked);
-  if (job !== undefined) return new Conversion(link, checked, specOf(job.data.spec));
-  await link.close();
-  return undefined;
+  let found: QueuedConversion | undefined;
+  try {
+    const job = await link.find(checked);
+    if (job !== undefined) found = new Conversion(link, checked, specOf(job.data.spec));
+    return found;
+  } finally {
+    if (found === undefined) await link.close();
+  }
 }
 
 function idOf(id: unknown = `c-${randomUUID()}`): string {
@@ -252,6 +256,10 @@ class Link {
     }
   }
 
+  get isOver(): boolean {
+    return this.#isOver;
+  }
+
   async find(id: string): Promise<SetsJob | undefined> {
     return (await this.within(this.#find(id))) ?? undefined;
   }
@@ -313,6 +321,7 @@ class Conversion implements QueuedConversion {
     const pollMs = wholeOf(fields, 'pollMs', 500, 1);
     const signal = signalOf(fields.signal);
     for (;;) {
+      if (this.#link.isOver) throw new LoaderxError('CLOSED', `${this.id}: it is closed`);
       const job = await this.#look();
       if (job === undefined) throw this.#gone();
       if (job !== 'away' && job.finishedOn !== undefined) {

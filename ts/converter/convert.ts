@@ -16,7 +16,7 @@ import path from 'node:path';
 import { trainDict } from '../dict.js';
 import { ArgumentRangeError, ArgumentTypeError, LoaderxError, show } from '../errors.js';
 import { type Part, partBuilt, partOf, partRange } from '../parts.js';
-import { givenUp, signalOf } from '../signal.js';
+import { givenUp, isAborted, signalOf } from '../signal.js';
 import type { CodecOptions } from '../store/capability.js';
 import { type Fields, knownFields } from '../store/fields.js';
 import { open } from '../store/open.js';
@@ -301,11 +301,6 @@ async function built(
     if (isAborted(signal)) throw givenUp(shown, signal);
     throw asIo(shown, 'writing it', error);
   }
-}
-
-/** A call, since it may change between two looks. */
-function isAborted(signal: AbortSignal | undefined): boolean {
-  return signal?.aborted === true;
 }
 
 // ---- what is to be done ----

@@ -44,8 +44,9 @@ async function* rows(
       yield { line: info.lines, cells };
     }
   } catch (cause) {
-    const { code, message } = cause as NodeJS.ErrnoException;
-    if (!code?.startsWith('CSV_')) throw readingFailed(path, cause);
+    const { code, message } = cause as { readonly code?: unknown; readonly message: string };
+    // What a signal gives has a number there.
+    if (typeof code !== 'string' || !code.startsWith('CSV_')) throw readingFailed(path, cause);
     throw new LoaderxError('MALFORMED', `${path}: ${message}`, { path }, { cause });
   } finally {
     file.destroy();

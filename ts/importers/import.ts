@@ -18,7 +18,7 @@ import type { SurveyedColumn } from '../converter/survey.js';
 import { ArgumentTypeError, LoaderxError, show } from '../errors.js';
 import { info } from '../inspect/info.js';
 import type { Part } from '../parts.js';
-import { signalOf } from '../signal.js';
+import { signalOf, unlessGivenUp } from '../signal.js';
 import type { Codec, CodecOptions } from '../store/capability.js';
 import { knownFields } from '../store/fields.js';
 import { fileSource } from './bytes.js';
@@ -271,7 +271,10 @@ export async function importFiles(
   if (fields.codec === undefined) {
     throw new ArgumentTypeError('codec', "codec must be 'raw', 'zstd' or 'zstd_dict': none came");
   }
-  const { datasets, isSingle } = await openAll(sources, options);
+  const signal = signalOf(options.signal);
+  const { datasets, isSingle } = await unlessGivenUp(target, signal, () =>
+    openAll(sources, options, signal),
+  );
   const manner: Manner = {
     isSingle,
     trainsDict: true,
@@ -300,9 +303,12 @@ export async function surveyFiles(
   options: ReadOptions = {},
 ): Promise<ImportResult> {
   knownFields(options, readFields);
-  const { datasets, isSingle } = await openAll(sources, options);
-  const containers = await survey(datasets, convertOptions({ ...options, codec: 'raw' }));
-  return { path: target, containers, isSingle };
+  const signal = signalOf(options.signal);
+  return unlessGivenUp(target, signal, async () => {
+    const { datasets, isSingle } = await openAll(sources, options, signal);
+    const containers = await survey(datasets, convertOptions({ ...options, codec: 'raw' }));
+    return { path: target, containers, isSingle };
+  });
 }
 
 /** Rows wait in memory until they have so many bytes, while as many are written. */
@@ -322,8 +328,11 @@ interface AllOpened {
   readonly isSingle: boolean;
 }
 
-async function openAll(sources: ImportSources, options: ReadOptions): Promise<AllOpened> {
-  const signal = signalOf(options.signal);
+async function openAll(
+  sources: ImportSources,
+  options: ReadOptions,
+  signal: AbortSignal | undefined,
+): Promise<AllOpened> {
   const named = namedSources(sources);
   const datasets: Dataset[] = [];
   let isSingle = false;
@@ -332,7 +341,7 @@ async function openAll(sources: ImportSources, options: ReadOptions): Promise<Al
   // Archives are shards of one data set, not columns side by side.
   const archives = named.flatMap(([, file], at) => (kinds[at] === 'webdataset' ? [file] : []));
   for (const [at, [name, file]] of named.entries()) {
-    if (signal?.aborted === true) break;
+    signal?.throwIfAborted();
     const kind = kinds[at] as ImportFormat;
     const isShard = kind === 'webdataset' && name === undefined;
     if (isShard && file !== archives[0]) continue;
