@@ -234,6 +234,24 @@ t.test('the schema of Arrow is read as it is written', (t) => {
   t.end();
 });
 
+t.test('a target that is no path', async (t) => {
+  const container = scratch.fresh('x');
+  await makeDense(container, 'int8', 2, []);
+  for (const file of [undefined, null, 5, '', 'a\0b']) {
+    t.equal(await codeOf(() => exportParquet(container, file as never)), 'INVALID_ARGUMENT');
+  }
+});
+
+t.test('a container with damaged names of classes is closed again', async (t) => {
+  const folder = scratch.folder();
+  await makeDense(path.join(folder, 'label'), 'int64', 2, []);
+  writeFileSync(path.join(folder, 'classes.json'), '{');
+  const file = scratch.fresh('x.parquet');
+  const failure = await failureOf(() => exportParquet(path.join(folder, 'label'), file));
+  t.match(failure, { code: 'MALFORMED' });
+  t.strictSame(beside(file), []);
+});
+
 t.test(
   'a record that grows past what a page’s header can tell',
   { skip: process.env.LOADERX_FULL !== '1' && 'LOADERX_FULL=1 takes the GiB that it wants' },
