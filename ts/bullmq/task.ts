@@ -1,12 +1,6 @@
 /** What processes say to each other: the worker, and its child that makes a part or the sets. */
 import type { ErrorRecord } from '../errors.js';
-import type { ConversionSpec } from './spec.js';
-
-/** A column of what a part made. */
-export interface MadeColumn {
-  readonly split?: string | undefined;
-  readonly column: string;
-}
+import type { ConversionSpec, MadeColumn } from './spec.js';
 
 /** What a child is to do. */
 export type Task =
