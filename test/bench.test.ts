@@ -118,6 +118,9 @@ t.test('what cannot be meant', async (t) => {
   }
   t.equal(await codeOf(() => bench('no-such')), 'NOT_FOUND');
   t.equal(await codeOf(() => benchLoader(['no-such'])), 'NOT_FOUND');
+  for (const paths of [null, container, [1], [container, container]]) {
+    t.equal(await codeOf(() => benchLoader(paths as never)), 'INVALID_ARGUMENT');
+  }
   const aborted = { signal: AbortSignal.abort() };
   t.equal(await codeOf(() => bench(container, aborted)), 'ABORTED');
   t.equal(await codeOf(() => benchLoader([container], aborted)), 'ABORTED');

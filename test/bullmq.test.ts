@@ -6,6 +6,7 @@ import net from 'node:net';
 import path from 'node:path';
 import t from 'tap';
 import { bullmqVersion, ioredisVersion } from '../ts/bullmq/peers.js';
+import { madeColumnsOf, partDataOf } from '../ts/bullmq/spec.js';
 import {
   type ConversionSpec,
   type EnqueueOptions,
@@ -207,4 +208,41 @@ t.test('the process of a part: it ends with its worker, busy or not', async (t) 
   await done;
   t.equal(await whole.ended, '0', 'signals of a terminal are for the worker');
   t.same(readdirSync(target), ['part-00001-of-00002']);
+});
+
+t.test('what another may have put into Redis', async (t) => {
+  const parts: readonly (readonly [string, unknown])[] = [
+    ['options', null],
+    ['options', 'c-1'],
+    ['run', { run: '../c', part: 0 }],
+    ['run', { run: { toString: 'c' }, part: 0 }],
+    ['part', { run: 'c', part: '../../etc' }],
+    ['part', { run: 'c', part: -1 }],
+    ['part', { run: 'c', part: 65_536 }],
+    ['spec', { run: 'c', part: 0, spec }],
+  ];
+  for (const [field, data] of parts) {
+    const failure = await failureOf(() => partDataOf(data));
+    t.match(failure, { code: 'INVALID_ARGUMENT', field }, JSON.stringify(data));
+  }
+  t.strictSame(partDataOf({ run: 'c', part: 3 }), { run: 'c', part: 3 });
+  const columns: readonly (readonly [string, unknown])[] = [
+    ['columns', null],
+    ['columns', { length: 1 }],
+    ['options', [null]],
+    ['column', [{ column: '../../up' }]],
+    ['column', [{ column: '..' }]],
+    ['column', [{ column: 'a\\b' }]],
+    ['column', [{ column: 'a\0' }]],
+    ['split', [{ split: '/etc', column: 'x' }]],
+    ['__proto__', [JSON.parse('{ "column": "x", "__proto__": {} }')]],
+  ];
+  for (const [field, made] of columns) {
+    const failure = await failureOf(() => madeColumnsOf(made));
+    t.match(failure, { code: 'INVALID_ARGUMENT', field }, JSON.stringify(made));
+  }
+  t.strictSame(madeColumnsOf([{ column: 'x' }, { split: 'train', column: '__proto__' }]), [
+    { column: 'x' },
+    { split: 'train', column: '__proto__' },
+  ]);
 });

@@ -233,3 +233,39 @@ t.test('the schema of Arrow is read as it is written', (t) => {
   }
   t.end();
 });
+
+t.test('a target that is no path', async (t) => {
+  const container = scratch.fresh('x');
+  await makeDense(container, 'int8', 2, []);
+  for (const file of [undefined, null, 5, '', 'a\0b']) {
+    t.equal(await codeOf(() => exportParquet(container, file as never)), 'INVALID_ARGUMENT');
+  }
+});
+
+t.test('a container with damaged names of classes is closed again', async (t) => {
+  const folder = scratch.folder();
+  await makeDense(path.join(folder, 'label'), 'int64', 2, []);
+  writeFileSync(path.join(folder, 'classes.json'), '{');
+  const file = scratch.fresh('x.parquet');
+  const failure = await failureOf(() => exportParquet(path.join(folder, 'label'), file));
+  t.match(failure, { code: 'MALFORMED' });
+  t.strictSame(beside(file), []);
+});
+
+t.test(
+  'a record that grows past what a page’s header can tell',
+  { skip: process.env.LOADERX_FULL !== '1' && 'LOADERX_FULL=1 takes the GiB that it wants' },
+  async (t) => {
+    const container = scratch.fresh('huge');
+    const writer = Ragged.create(container, { ...raw, dtype: 'uint8', ndim: 1 });
+    const count = 512 * 2 ** 20;
+    await writer.append([{ dtype: 'uint8', shape: [count], data: new Uint8Array(count) }]);
+    await writer.close();
+    const file = scratch.fresh('huge.parquet');
+    t.match(await failureOf(() => exportParquet(container, file)), {
+      code: 'TOO_LARGE',
+      message: /would have 21474836\d\d bytes in Parquet/,
+    });
+    t.strictSame(beside(file), []);
+  },
+);

@@ -1,5 +1,6 @@
 // Folders of pictures as containers and back.
-import { cpSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { execFileSync } from 'node:child_process';
+import { cpSync, mkdirSync, readdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import t from 'tap';
 import { exportPictures } from '../ts/exporters/pictures.js';
@@ -142,3 +143,18 @@ t.test('refusals', async (t) => {
   });
   t.strictSame(beside(target), []);
 });
+
+t.test(
+  'a pipe among pictures is not waited for',
+  { skip: process.platform === 'win32' && 'Windows has no mkfifo' },
+  async (t) => {
+    const folder = classes();
+    const pipe = path.join(folder, 'dog', 'pipe.png');
+    execFileSync('mkfifo', [pipe]);
+    const refused = { code: 'UNSUPPORTED', message: /it is no plain file/ };
+    t.match(await failureOf(() => importFiles(folder, scratch.fresh('out'), raw)), refused);
+    const linked = classes();
+    symlinkSync(pipe, path.join(linked, 'cat', 'link.png'));
+    t.match(await failureOf(() => importFiles(linked, scratch.fresh('out'), raw)), refused);
+  },
+);

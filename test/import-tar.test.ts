@@ -1,5 +1,6 @@
 // Tar archives of samples as containers: WebDataset's rules for keys, each kind of member, shards, parts; and each
 // fault that an archive may have, refused by name.
+import { execFileSync } from 'node:child_process';
 import { readFileSync, truncateSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { gzipSync } from 'node:zlib';
@@ -287,6 +288,49 @@ t.test('what is no archive, or a damaged one', async (t) => {
       /the member of a header is missing/,
     ],
     ['long name', tarOf([{ name: 'L', type: 'L', size: 2 ** 21 }]), 'TOO_LARGE', /2097152 bytes/],
+    [
+      'long name without an end',
+      tarOf([
+        { name: 'L', type: 'L', size: 1, bytes: 'a.cls\0' },
+        { name: 'b.cls', bytes: '1' },
+      ]),
+      'MALFORMED',
+      /long name at byte 0 does not end/,
+    ],
+    [
+      'two names',
+      tarOf([
+        paxEntry({ path: 'a.cls' }),
+        { name: 'L', type: 'L', bytes: 'b.cls\0' },
+        { name: 'c.cls', bytes: '1' },
+      ]),
+      'MALFORMED',
+      /the header at byte 1024 gives the next member another name or size/,
+    ],
+    [
+      'two sizes',
+      tarOf([paxEntry({ size: '1' }), paxEntry({ size: '2' }), { name: 'c.cls', bytes: '12' }]),
+      'MALFORMED',
+      /another name or size/,
+    ],
+    [
+      'folder with bytes',
+      tarOf([
+        { name: 'a/', type: '5', size: 512 },
+        { name: 'a/b.cls', bytes: '1' },
+      ]),
+      'MALFORMED',
+      /the header at byte 0 is a folder/,
+    ],
+    [
+      'file of a folder’s name',
+      tarOf([
+        { name: 'a.cls/', bytes: '1' },
+        { name: 'b.cls', bytes: '1' },
+      ]),
+      'MALFORMED',
+      /the header at byte 0 is a folder/,
+    ],
     ['link', tarOf([{ name: 'a.cls', type: '1' }]), 'UNSUPPORTED', /"a\.cls": it is a link/],
     ['symbolic link', tarOf([{ name: 'a.cls', type: '2' }]), 'UNSUPPORTED', /a symbolic link/],
     ['device', tarOf([{ name: 'a.cls', type: '3' }]), 'UNSUPPORTED', /a device/],
@@ -332,6 +376,41 @@ t.test('what is no archive, or a damaged one', async (t) => {
     await codeOf(() => surveyFiles(scratch.folder(), 'x', { format: 'webdataset' })),
     'SOURCE',
   );
+});
+
+t.test('zeros behind the end are not read for ever', async (t) => {
+  const file = archive(sample(0));
+  const target = scratch.fresh('out');
+  truncateSync(file, 32 * 2 ** 20);
+  await importFiles(file, target, utf8);
+  // A hole: it takes no room on the disk.
+  truncateSync(file, 2 ** 36);
+  t.match(await failureOf(() => importFiles(file, scratch.fresh('out'), utf8)), {
+    code: 'TOO_LARGE',
+    message: /behind its end/,
+    path: file,
+  });
+});
+
+t.test(
+  'a pipe of such a name is not waited for',
+  { skip: process.platform === 'win32' && 'Windows has no mkfifo' },
+  async (t) => {
+    const folder = scratch.folder();
+    execFileSync('mkfifo', [path.join(folder, 'a.tar')]);
+    const target = scratch.fresh('out');
+    t.equal(await codeOf(() => importFiles(folder, target, utf8)), 'UNSUPPORTED');
+    t.strictSame(beside(target), []);
+  },
+);
+
+t.test('two ends that are no UTF-8 do not become one column', async (t) => {
+  const file = archive([
+    { name: 'a.\xff.cls', bytes: '1' },
+    { name: 'b.\xfe.cls', bytes: '2' },
+  ]);
+  const failure = await failureOf(() => importFiles(file, scratch.fresh('out'), raw));
+  t.match(failure, { code: 'UNSUPPORTED', message: /no UTF-8/ });
 });
 
 t.test('samples that are not alike, and members that cannot be', async (t) => {

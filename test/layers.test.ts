@@ -304,7 +304,7 @@ const rooms: readonly (readonly [string, readonly string[]])[] = [
   [
     'importers/pictures',
     [
-      ...['errors', 'ndarray', 'node:fs/promises', 'node:path', 'converter/dataset'],
+      ...['errors', 'ndarray', 'node:fs', 'node:fs/promises', 'node:path', 'converter/dataset'],
       ...['converter/images', 'converter/images/resize', 'importers/bytes'],
     ],
   ],
@@ -312,8 +312,9 @@ const rooms: readonly (readonly [string, readonly string[]])[] = [
   [
     'importers/webdataset',
     [
-      ...['dtype', 'errors', 'ndarray', 'node:fs', 'node:path', 'converter/dataset'],
-      ...['importers/bytes', 'importers/npy', 'importers/pictures', 'importers/tar'],
+      ...['dtype', 'errors', 'ndarray', 'node:buffer', 'node:fs', 'node:path'],
+      ...['converter/dataset', 'importers/bytes', 'importers/npy', 'importers/pictures'],
+      'importers/tar',
     ],
   ],
   [
@@ -484,8 +485,8 @@ const rooms: readonly (readonly [string, readonly string[]])[] = [
   [
     'bench/loader',
     [
-      ...['signal', 'store/capability', 'store/fields', 'store/open', 'inspect/settings'],
-      ...['loader/data-loader', 'bench/container'],
+      ...['errors', 'signal', 'store/capability', 'store/fields', 'store/open'],
+      ...['inspect/settings', 'loader/data-loader', 'bench/container'],
     ],
   ],
   ['cli/bench', ['configure', 'inspect/info', 'bench/container', 'bench/loader', ...cliDoors]],

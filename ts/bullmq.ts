@@ -15,6 +15,6 @@ export {
   type QueuedConversion,
 } from './bullmq/conversion.js';
 export type { QueuePlace, RedisAddress } from './bullmq/place.js';
-export type { ConversionSpec } from './bullmq/spec.js';
-export type { MadeColumn, MadeSet, PartProgress } from './bullmq/task.js';
+export type { ConversionSpec, MadeColumn } from './bullmq/spec.js';
+export type { MadeSet, PartProgress } from './bullmq/task.js';
 export { type PartWorker, type WorkerEvent, type WorkerOptions, worker } from './bullmq/worker.js';

@@ -1,4 +1,5 @@
 /** How fast a loader gives batches here and now, and what waits for what. */
+import { ArgumentRangeError, ArgumentTypeError, show } from '../errors.js';
 import { longFields, longWorkOf } from '../inspect/settings.js';
 import { DataLoader, type LoaderStats } from '../loader/data-loader.js';
 import { givenUp } from '../signal.js';
@@ -54,8 +55,10 @@ export async function benchLoader(
   const { onProgress, signal } = longWorkOf(knownFields(options, fields));
   const { batchSize, seconds, seed } = benchNumbers(options);
   const { prefetch } = options;
+  assertPaths(paths);
   const memoryBefore = processMemory();
-  const readers: Record<string, DenseReader | RaggedReader> = {};
+  // A folder may be called `__proto__`.
+  const readers: Record<string, DenseReader | RaggedReader> = Object.create(null);
   try {
     // A container that is named twice is opened once.
     for (const path of new Set(paths)) readers[path] = open(path);
@@ -93,4 +96,14 @@ export async function benchLoader(
   } finally {
     await Promise.all(Object.values(readers).map((reader) => reader.close()));
   }
+}
+
+/** Each container is a stream of its path: twice the same one would be one stream. */
+function assertPaths(paths: unknown): void {
+  if (!Array.isArray(paths) || !paths.every((each) => typeof each === 'string')) {
+    throw new ArgumentTypeError('paths', `paths must be a list of paths, got ${show(paths)}`);
+  }
+  const twice = paths.find((each, at) => paths.indexOf(each) !== at);
+  if (twice === undefined) return;
+  throw new ArgumentRangeError('paths', `${twice} is there twice: each container is read once`);
 }

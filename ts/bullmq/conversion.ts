@@ -27,7 +27,14 @@ import {
   unreachable,
   wholeOf,
 } from './place.js';
-import { type ConversionSpec, hubScheme, type PartData, type SetsData, specOf } from './spec.js';
+import {
+  type ConversionSpec,
+  hubScheme,
+  idForm,
+  type PartData,
+  type SetsData,
+  specOf,
+} from './spec.js';
 import type { MadeSet, PartProgress } from './task.js';
 
 /** How a conversion is enqueued. */
@@ -196,7 +203,7 @@ export async function findConversion(
 }
 
 function idOf(id: unknown = `c-${randomUUID()}`): string {
-  if (typeof id === 'string' && /^[A-Za-z][\w.-]{0,99}$/.test(id)) return id;
+  if (typeof id === 'string' && idForm.test(id)) return id;
   throw new ArgumentTypeError(
     'id',
     `id must be a letter, then up to 99 letters, digits, _, - or ., got ${show(id)}`,

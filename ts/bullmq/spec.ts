@@ -51,6 +51,14 @@ export interface PartData {
   readonly part: number;
 }
 
+/** A column of what a part made. */
+export interface MadeColumn {
+  /** The folder of the split in each part; undefined where the source has no splits. */
+  readonly split?: string | undefined;
+  /** The folder of its container in there. */
+  readonly column: string;
+}
+
 /** Where a source is a dataset of the hub. */
 export const hubScheme = 'hf://';
 
@@ -146,3 +154,44 @@ function assertTogether({ source, codec, dict, revision, config }: Fields): void
     throw new ArgumentTypeError(field, `${field} is of the hub, and ${show(source)} is a path`);
   }
 }
+
+/** Ids of conversions. */
+export const idForm = /^[A-Za-z][\w.-]{0,99}$/;
+
+/**
+ * The data of a part's job, checked.
+ *
+ * @throws TypeError, RangeError with the `field`
+ */
+export function partDataOf(value: unknown): PartData {
+  const { run, part } = knownFields(value, ['run', 'part']);
+  if (typeof run !== 'string' || !idForm.test(run)) {
+    throw new ArgumentTypeError('run', `run must be the id of a conversion, got ${show(run)}`);
+  }
+  integer(0, partsMax - 1)(part, 'part');
+  return { run, part: part as number };
+}
+
+/**
+ * The columns that a part says it made, checked: they become paths below the target.
+ *
+ * @throws TypeError with the `field`
+ */
+export function madeColumnsOf(value: unknown): readonly MadeColumn[] {
+  if (!Array.isArray(value)) {
+    throw new ArgumentTypeError('columns', `columns must be a list, got ${show(value)}`);
+  }
+  return value.map((each: unknown) => {
+    const { split, column } = knownFields(each, ['split', 'column']);
+    folderName(column, 'column');
+    if (split === undefined || split === null) return { column: column as string };
+    folderName(split, 'split');
+    return { split: split as string, column: column as string };
+  });
+}
+
+const folderName: Check = (value, name) => {
+  text(value, name);
+  if (!/^\.{1,2}$|[/\\]/.test(value as string)) return;
+  throw new ArgumentTypeError(name, `${name} must be the name of a folder, got ${show(value)}`);
+};

@@ -14,8 +14,9 @@ import { isArgumentError, LoaderxError } from '../errors.js';
 import { makeSet } from '../inspect/set.js';
 import { partName } from '../parts.js';
 import { Concat } from '../store/concat.js';
+import type { MadeColumn } from './spec.js';
 import { type ConversionSpec, hubScheme } from './spec.js';
-import type { Answer, MadeColumn, MadePart, MadeSet, Order, Task } from './task.js';
+import type { Answer, MadePart, MadeSet, Order, Task } from './task.js';
 
 const progressMs = 500;
 

@@ -1,14 +1,6 @@
 /** What processes say to each other: the worker, and its child that makes a part or the sets. */
 import type { ErrorRecord } from '../errors.js';
-import type { ConversionSpec } from './spec.js';
-
-/** A column of what a part made. */
-export interface MadeColumn {
-  /** The folder of the split in each part; undefined where the source has no splits. */
-  readonly split?: string | undefined;
-  /** The folder of its container in there. */
-  readonly column: string;
-}
+import type { ConversionSpec, MadeColumn } from './spec.js';
 
 /** What a child is to do. */
 export type Task =

@@ -26,8 +26,16 @@ import {
   unreachable,
   wholeOf,
 } from './place.js';
-import { type PartData, type SetsData, specOf } from './spec.js';
-import type { MadeColumn, MadePart, MadeSet, Task } from './task.js';
+import {
+  type ConversionSpec,
+  type MadeColumn,
+  madeColumnsOf,
+  type PartData,
+  partDataOf,
+  type SetsData,
+  specOf,
+} from './spec.js';
+import type { MadePart, MadeSet, Task } from './task.js';
 
 /** How a worker works. */
 export interface WorkerOptions extends QueuePlace {
@@ -251,7 +259,7 @@ class Crew implements PartWorker {
   }
 
   async #part(job: Job<PartData, MadePart>, token: string | undefined): Promise<MadePart> {
-    const { run, part } = job.data;
+    const { run, part } = this.#ofThisVersion(() => partDataOf(job.data));
     const parent = await this.#bullmq.Job.fromId<SetsData>(this.#sets, run);
     if (parent === undefined) throw this.#hopeless(`conversion ${run} is gone`);
     const spec = this.#checked(parent.data);
@@ -282,20 +290,31 @@ class Crew implements PartWorker {
   #columnsOf(parts: readonly MadePart[]): readonly MadeColumn[] {
     const [first, ...rest] = parts;
     const text = (part: MadePart): string =>
-      JSON.stringify(part.columns.map(({ split, column }) => [split ?? null, column]));
+      JSON.stringify(
+        this.#ofThisVersion(() => madeColumnsOf(part?.columns)).map(({ split, column }) => [
+          split ?? null,
+          column,
+        ]),
+      );
     const other = rest.find((part) => first !== undefined && text(part) !== text(first));
     if (first === undefined || other !== undefined) {
       throw this.#hopeless(
         `part ${other?.part ?? 0} has other columns than part ${first?.part ?? 0} (SCHEMA)`,
       );
     }
-    return first.columns;
+    return this.#ofThisVersion(() => madeColumnsOf(first.columns));
   }
 
-  #checked({ spec, cancelled }: SetsData) {
+  #checked(data: SetsData | null | undefined): ConversionSpec {
+    const cancelled = data?.cancelled;
     if (cancelled !== undefined) throw this.#hopeless(`it was cancelled (${cancelled})`);
+    return this.#ofThisVersion(() => specOf(data?.spec));
+  }
+
+  /** Whoever can write to Redis may have put anything there: it is refused, and not tried again. */
+  #ofThisVersion<T>(check: () => T): T {
     try {
-      return specOf(spec);
+      return check();
     } catch (error) {
       throw this.#hopeless(`the job is none of this version: ${messageOf(error)}`);
     }

@@ -41,6 +41,8 @@ export interface ExportParquetOptions extends ExportOptions {
 const pageItems = 256 * 1024;
 /** A record must fit into one page, and no reader takes much more. */
 const recordItemBytesMax = 512 * 2 ** 20;
+/** What a page's header can tell. */
+const pageBytesMax = 2 ** 31 - 1;
 /** Of the items of a row group. */
 const groupBytes = 64 * 2 ** 20;
 const groupRowsMax = 2 ** 20;
@@ -181,6 +183,13 @@ const leaves: ReadonlyMap<string, LeafForm> = new Map<string, LeafForm>([
   ['float64', { type: physical.double, plain: asTheyAre }],
 ]);
 
+/** Bytes of so many values as Parquet keeps them. */
+function plainBytesOf({ type, typeLength }: LeafForm, valueCount: number): number {
+  if (type === physical.bool) return Math.ceil(valueCount / 8);
+  const isWide = type === physical.int64 || type === physical.double;
+  return valueCount * (typeLength ?? (isWide ? 8 : 4));
+}
+
 function bitsOf(items: Uint8Array, { column, firstRow }: Place): Uint8Array {
   const bits = new Uint8Array(Math.ceil(items.length / 8));
   for (let at = 0; at < items.length; at += 1) {
@@ -200,10 +209,22 @@ function bitsOf(items: Uint8Array, { column, firstRow }: Place): Uint8Array {
 async function columnAt(containerPath: string): Promise<Column> {
   const { logicalBytes } = await info(containerPath);
   const reader = open(containerPath);
+  try {
+    return await columnOf(containerPath, reader, logicalBytes);
+  } catch (error) {
+    await reader.close();
+    throw error;
+  }
+}
+
+async function columnOf(
+  containerPath: string,
+  reader: DenseReader | RaggedReader,
+  itemBytes: number,
+): Promise<Column> {
   const { dtype } = reader;
   const leaf = leaves.get(dtype);
   if (leaf === undefined) {
-    await reader.close();
     throw new LoaderxError(
       'UNSUPPORTED',
       `${containerPath}: Parquet has no ${dtype}: .npy and .npz keep all that NumPy has`,
@@ -219,7 +240,7 @@ async function columnAt(containerPath: string): Promise<Column> {
     reader,
     leaf,
     lists,
-    itemBytes: logicalBytes,
+    itemBytes,
     classes: mayBeClass ? await classNames(containerPath) : undefined,
   };
 }
@@ -338,11 +359,20 @@ async function pageOf(
   const repeated = rank === 0 ? new Uint8Array(0) : levelRuns(repetitions, rank);
   // Nothing is null, on no level.
   const defined = levelRun(2 * rank + 1, valueCount);
+  const levelBytes = repeated.byteLength + defined.byteLength;
+  // Before memory for it is taken: small integers grow to 4 bytes.
+  const pageBytes = levelBytes + plainBytesOf(leaf, valueCount);
+  if (pageBytes > pageBytesMax) {
+    throw new LoaderxError(
+      'TOO_LARGE',
+      `${own}: record ${firstRow} would have ${pageBytes} bytes in Parquet, and ${pageBytesMax} is the most for a page`,
+      { path: own, record: firstRow },
+    );
+  }
   const plain = leaf.plain(items, { column, firstRow });
   const packed = await pack(plain);
   const isPacked = packed.byteLength < plain.byteLength;
   const stored = isPacked ? packed : plain;
-  const levelBytes = repeated.byteLength + defined.byteLength;
   const header = thriftBytes({
     struct: [
       [1, { i32: words.dataPageV2 }],

@@ -7,7 +7,7 @@
 import { randomBytes } from 'node:crypto';
 import fs from 'node:fs/promises';
 import path from 'node:path';
-import { LoaderxError } from '../errors.js';
+import { ArgumentTypeError, LoaderxError, show } from '../errors.js';
 import { assertNoContainer, moveToFree, takenError } from '../store/folder.js';
 
 export class TargetFile {
@@ -26,9 +26,10 @@ export class TargetFile {
 
   /**
    * @param force whether a file that is there already is replaced
-   * @throws LoaderxError EXISTS, IO
+   * @throws TypeError for what is no path; LoaderxError EXISTS, IO
    */
   static async begin(target: string, force: boolean): Promise<TargetFile> {
+    assertPath(target);
     assertOutside(target);
     try {
       if (!force && (await isThere(target))) throw takenError(target);
@@ -75,6 +76,11 @@ export class TargetFile {
     this.#isClosed = true;
     await this.#handle.close();
   }
+}
+
+function assertPath(target: unknown): void {
+  if (typeof target === 'string' && target !== '' && !target.includes('\0')) return;
+  throw new ArgumentTypeError('file', `file must be the path of a file, got ${show(target)}`);
 }
 
 /** The name under which an export grows. */

@@ -207,8 +207,9 @@ const formats: Readonly<Record<ImportFormat, Format>> = {
     open: async (_file, _, options, files) => {
       const archives: string[] = [];
       for (const each of files) {
-        if (!isFolder(each)) archives.push((await fileSource(each)).name);
-        else archives.push(...((await archivesIn(each)) ?? noArchives(each)));
+        const own = isFolder(each) ? ((await archivesIn(each)) ?? noArchives(each)) : [each];
+        // A pipe of such a name would be waited for without end.
+        for (const archive of own) archives.push((await fileSource(archive)).name);
       }
       return { datasets: [await webDataset(archives, options)], isOne: false };
     },

@@ -9,6 +9,7 @@
  * Classes are folders right below, in plain order of their names, and so are the pictures of each. A picture is
  * decoded as the converter does it; with a size it is cut to that shape in its middle and resized by sharp.
  */
+import type { Dirent } from 'node:fs';
 import fs from 'node:fs/promises';
 import path from 'node:path';
 import type { Dataset, Feature, RowBatch } from '../converter/dataset.js';
@@ -178,13 +179,23 @@ async function sortedNames(
 ): Promise<readonly { readonly name: string; readonly isFolder: boolean }[]> {
   try {
     const entries = await fs.readdir(folder, { withFileTypes: true });
-    return entries
-      .filter(({ name }) => !name.startsWith('.'))
+    const shownEntries = entries.filter(({ name }) => !name.startsWith('.'));
+    for (const entry of shownEntries) {
+      if (ends.test(entry.name)) await assertPlain(path.join(folder, entry.name), entry);
+    }
+    return shownEntries
       .map((entry) => ({ name: entry.name, isFolder: entry.isDirectory() }))
       .sort((one, other) => (one.name < other.name ? -1 : 1));
   } catch (cause) {
     throw readingFailed(shown, cause);
   }
+}
+
+/** A pipe would be waited for without end. */
+async function assertPlain(at: string, entry: Dirent): Promise<void> {
+  const isPlain = entry.isFile() || entry.isDirectory();
+  if (isPlain || (entry.isSymbolicLink() && (await fs.stat(at)).isFile())) return;
+  throw new LoaderxError('UNSUPPORTED', `${at}: it is no plain file`, { path: at });
 }
 
 function labelsOf(files: readonly PictureFile[]): BigInt64Array {

@@ -39,6 +39,10 @@ export interface TarMember {
 const blockBytes = 512;
 /** Of a name or a PAX header. */
 const longBytesMax = 2 ** 20;
+/** Of zeros behind the end: tar fills up to a record, of 10 KiB unless it is told otherwise. */
+const endBytesMax = 64 * 2 ** 20;
+/** Set aside for a member before its bytes have come. */
+const believedBytesMax = 512 * 2 ** 20;
 /** What is read at one time to look at headers, and to read everything. */
 const aheadBytes = { headers: 64 * 1024, all: 512 * 1024 } as const;
 
@@ -59,7 +63,7 @@ export async function* tarMembers(
   { purpose, from = 0, signal }: TarOptions,
 ): AsyncGenerator<TarMember, void, undefined> {
   const flow = /gz$/i.test(archive)
-    ? new PackedFlow(archive)
+    ? new PackedFlow(archive, signal)
     : await FileFlow.open(archive, aheadBytes[purpose]);
   try {
     await flow.skip(from);
@@ -92,14 +96,14 @@ async function* members(
       if (first !== at) {
         throw malformed(archive, `it ends at byte ${at}, where the member of a header is missing`);
       }
-      return assertEnd(archive, flow);
+      return assertEnd(archive, flow, signal);
     }
     const header = headerOf(archive, block, at);
     const { kind } = header;
     const byteLength = long.byteLength ?? header.byteLength;
     if (kind === 'long') {
       const bytes = await metadata(archive, flow, header.type, header.byteLength, at);
-      long = { ...long, ...longOf(archive, header.type, bytes, at) };
+      long = joined(archive, long, longOf(archive, header.type, bytes, at), at);
       continue;
     }
     const name = long.name ?? header.name;
@@ -107,15 +111,16 @@ async function* members(
     long = {};
     first = undefined;
     const shown = `${archive}, member ${shownName(name)}`;
-    if (kind === 'folder') {
-      await flow.skip(padded(byteLength));
-      continue;
+    if (kind !== 'file' && kind !== 'folder') throw refused(archive, shown, kind);
+    // An old archive's folder is a file whose name ends so.
+    if (kind === 'folder' || name.endsWith('/')) {
+      if (byteLength === 0) continue;
+      // Of readers, some pass over so many bytes, and some read the next header there.
+      throw malformed(archive, `the header at byte ${at} is a folder's, and tells of bytes in it`);
     }
-    if (kind !== 'file') throw refused(archive, shown, kind);
     if (byteLength > flow.bytesLeft) throw cutOff(archive, shown, byteLength);
     const member = new Member(archive, flow, { name, shown, byteLength, at: place });
-    // An old archive's folder.
-    if (!name.endsWith('/')) yield member;
+    yield member;
     await member.leave();
   }
 }
@@ -203,11 +208,24 @@ export function shownName(name: string): string {
   return show(text.includes('\ufffd') ? name : text);
 }
 
-async function assertEnd(archive: string, flow: Flow): Promise<void> {
+async function assertEnd(
+  archive: string,
+  flow: Flow,
+  signal: AbortSignal | undefined,
+): Promise<void> {
+  const from = flow.position;
   for (;;) {
+    signal?.throwIfAborted();
     const at = flow.position;
-    const rest = await flow.take(64 * 1024);
+    const rest = await flow.take(zeros.byteLength);
     if (rest.byteLength === 0) return;
+    if (at - from > endBytesMax) {
+      throw new LoaderxError(
+        'TOO_LARGE',
+        `${archive}: behind its end, at byte ${from}, there are more than ${endBytesMax} bytes of zeros`,
+        { path: archive },
+      );
+    }
     if (isZeros(rest)) continue;
     throw malformed(
       archive,
@@ -216,8 +234,11 @@ async function assertEnd(archive: string, flow: Flow): Promise<void> {
   }
 }
 
+const zeros = new Uint8Array(64 * 1024);
+
+/** Of no more bytes than `zeros` has. */
 function isZeros(bytes: Uint8Array): boolean {
-  return bytes.every((byte) => byte === 0);
+  return Buffer.compare(bytes, zeros.subarray(0, bytes.byteLength)) === 0;
 }
 
 // ---- headers ----
@@ -303,6 +324,18 @@ interface Long {
   readonly byteLength?: number;
 }
 
+/** Where two tell of one member, readers differ in which of them they believe. */
+function joined(archive: string, before: Long, after: Long, at: number): Long {
+  const differs = (['name', 'byteLength'] as const).some(
+    (key) => before[key] !== undefined && after[key] !== undefined && before[key] !== after[key],
+  );
+  if (!differs) return { ...before, ...after };
+  throw malformed(
+    archive,
+    `the header at byte ${at} gives the next member another name or size than the one before it`,
+  );
+}
+
 async function metadata(
   archive: string,
   flow: Flow,
@@ -321,7 +354,12 @@ async function metadata(
   const bytes = Buffer.from(await flow.copy(wanted));
   if (bytes.byteLength < wanted)
     throw malformed(archive, `it is cut off in the header at byte ${at}`);
-  return bytes.subarray(0, byteLength);
+  const own = bytes.subarray(0, byteLength);
+  // Some readers take a name up to its size, and some up to its NUL.
+  if (type === 'L' && !own.includes(0) && bytes.length > byteLength && bytes[byteLength] !== 0) {
+    throw malformed(archive, `the long name at byte ${at} does not end where its size says`);
+  }
+  return own;
 }
 
 function longOf(archive: string, type: string, bytes: Buffer, at: number): Long {
@@ -458,10 +496,12 @@ class PackedFlow implements Flow {
   readonly #source: fs.ReadStream;
   readonly #unpacked: NodeJS.ReadableStream & { destroy(): void };
   readonly #chunks: AsyncIterator<Uint8Array>;
+  readonly #signal: AbortSignal | undefined;
   #chunk: Uint8Array = new Uint8Array(0);
 
-  constructor(archive: string) {
+  constructor(archive: string, signal: AbortSignal | undefined) {
     this.#archive = archive;
+    this.#signal = signal;
     this.#source = fs.createReadStream(archive, { highWaterMark: 256 * 1024 });
     const gunzip = createGunzip({ chunkSize: 256 * 1024 });
     this.#source.on('error', (error) => gunzip.destroy(error));
@@ -471,6 +511,8 @@ class PackedFlow implements Flow {
 
   async #some(bytesMax: number): Promise<Uint8Array> {
     if (this.#chunk.byteLength === 0) {
+      // A little of a file may become very much.
+      this.#signal?.throwIfAborted();
       try {
         const step = await this.#chunks.next();
         if (step.done === true) return this.#chunk;
@@ -501,23 +543,22 @@ class PackedFlow implements Flow {
     return this.copy(bytes);
   }
 
-  /** A size that a header tells is not believed before so many bytes have come. */
+  /** A size that a header tells is not believed beyond what may be set aside: untouched, it takes no memory. */
   async copy(bytes: number): Promise<Uint8Array> {
-    const pieces: Uint8Array[] = [];
+    let whole = new Uint8Array(Math.min(bytes, believedBytesMax));
     let came = 0;
     while (came < bytes) {
       const piece = await this.#some(bytes - came);
       if (piece.byteLength === 0) break;
-      pieces.push(piece);
+      if (came + piece.byteLength > whole.byteLength) {
+        const more = new Uint8Array(Math.min(bytes, whole.byteLength * 2));
+        more.set(whole);
+        whole = more;
+      }
+      whole.set(piece, came);
       came += piece.byteLength;
     }
-    const whole = new Uint8Array(came);
-    let at = 0;
-    for (const piece of pieces) {
-      whole.set(piece, at);
-      at += piece.byteLength;
-    }
-    return whole;
+    return whole.subarray(0, came);
   }
 
   async skip(bytes: number): Promise<number> {

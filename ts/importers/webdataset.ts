@@ -12,6 +12,7 @@
  * many samples there are and of what form, and then all of what is wanted. A place is kept of every so many
  * samples, so that a part begins where it begins. No name is ever a path here.
  */
+import { isUtf8 } from 'node:buffer';
 import fs from 'node:fs';
 import path from 'node:path';
 import type { ColumnValues, Dataset, Feature, RowBatch } from '../converter/dataset.js';
@@ -214,6 +215,9 @@ async function* samplesOf<T>(
   for await (const member of tarMembers(archive, options)) {
     const split = splitName(member.name);
     if (split === 'passed over') continue;
+    if (split === 'no text') {
+      throw refusal(archive, member, 'has a name whose end is no UTF-8');
+    }
     if (split === undefined) {
       // Who names columns has said what is not wanted.
       if (columns !== undefined) continue;
@@ -244,16 +248,16 @@ async function* samplesOf<T>(
 /** The key ends before the first dot of the last part. Names that are hidden or WebDataset's own are no samples. */
 function splitName(
   name: string,
-): { readonly key: string; readonly column: string } | 'passed over' | undefined {
+): { readonly key: string; readonly column: string } | 'passed over' | 'no text' | undefined {
   const file = name.slice(name.lastIndexOf('/') + 1);
   if (file.startsWith('.') || /^__[^/]*__($|\/)/.test(name)) return 'passed over';
   const dot = file.indexOf('.');
   if (dot === -1 || dot === file.length - 1) return undefined;
   const key = name.slice(0, name.length - file.length + dot);
-  const column = Buffer.from(file.slice(dot + 1), 'latin1')
-    .toString('utf8')
-    .toLowerCase();
-  return { key, column };
+  const end = Buffer.from(file.slice(dot + 1), 'latin1');
+  // Others would become one column.
+  if (!isUtf8(end)) return 'no text';
+  return { key, column: end.toString('utf8').toLowerCase() };
 }
 
 function refusal(archive: string, member: TarMember, reason: string): LoaderxError {
