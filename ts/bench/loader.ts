@@ -60,8 +60,7 @@ export async function benchLoader(
   // A folder may be called `__proto__`.
   const readers: Record<string, DenseReader | RaggedReader> = Object.create(null);
   try {
-    // A container that is named twice is opened once.
-    for (const path of new Set(paths)) readers[path] = open(path);
+    for (const path of paths) readers[path] = open(path);
     await using loader = new DataLoader(readers, {
       ...{ batchSize, seed, mode: 'iid' },
       ...(prefetch === undefined ? {} : { prefetch }),
