@@ -18,6 +18,9 @@ export const cli = inRoot('dist', 'cli.js');
 /** How long anything here may take before it is taken for stuck. */
 const stuckMs = 60_000;
 
+/** Those that have not ended. @type {Set<Scene>} */
+const scenes = new Set();
+
 /** A place for one engine's checks. */
 export class Scene {
   /** @type {{ passed: number, failed: number, skipped: number }} */
@@ -34,6 +37,7 @@ export class Scene {
   /** @param {string} name */
   constructor(name) {
     this.#name = name;
+    scenes.add(this);
   }
 
   /** Makes the source, and the build that all others are held against. */
@@ -123,8 +127,16 @@ export class Scene {
     }
   }
 
+  /** Ends all of it at once, for a run that is ended itself. */
+  kill() {
+    for (const child of this.#children) child.kill('SIGKILL');
+    for (const { pid } of this.processes()) process.kill(pid, 'SIGKILL');
+    fs.rmSync(this.folder, { recursive: true, force: true, maxRetries: 3 });
+  }
+
   /** Ends what was started, and looks for whatever else is left of it. */
   async end() {
+    scenes.delete(this);
     for (const child of this.#children) {
       if (child.exitCode === null && child.signalCode === null) child.kill('SIGKILL');
     }
@@ -151,6 +163,16 @@ export class Scene {
       }
     });
   }
+}
+
+for (const [signal, code] of /** @type {const} */ ([
+  ['SIGINT', 130],
+  ['SIGTERM', 143],
+])) {
+  process.once(signal, () => {
+    for (const scene of scenes) scene.kill();
+    process.exit(code);
+  });
 }
 
 /** A program that runs. */
