@@ -483,13 +483,13 @@ const rooms: readonly (readonly [string, readonly string[]])[] = [
     'bench/container',
     [
       ...['errors', 'node:fs', 'node:timers/promises', 'sampler', 'signal', 'store/capability'],
-      ...['store/fields', 'store/open', 'inspect/progress', 'inspect/settings'],
+      ...['store/fields', 'store/open', 'store/path', 'inspect/progress', 'inspect/settings'],
     ],
   ],
   [
     'bench/loader',
     [
-      ...['signal', 'store/capability', 'store/fields', 'store/open', 'inspect/settings'],
+      ...['errors', 'signal', 'store/capability', 'store/fields', 'store/open', 'inspect/settings'],
       ...['loader/data-loader', 'bench/container'],
     ],
   ],

@@ -1,4 +1,5 @@
 /** How fast a loader gives batches here and now, and what waits for what. */
+import { ArgumentTypeError, show } from '../errors.js';
 import { longFields, longWorkOf } from '../inspect/settings.js';
 import { DataLoader, type LoaderStats } from '../loader/data-loader.js';
 import { givenUp } from '../signal.js';
@@ -43,8 +44,8 @@ export interface LoaderBenchResult {
  *
  * @param paths containers with as many records
  * @throws LoaderxError as `open` and `gather`; ABORTED; TypeError, RangeError (INVALID_ARGUMENT) for options that
- *   cannot be, and for no containers, empty ones, or different counts; RangeError (TOO_LARGE) for a `batchSize`
- *   that no array can hold
+ *   cannot be, and for no containers, empty ones, or different counts; LoaderxError TOO_LARGE for a batch
+ *   over the readers' bound
  */
 export async function benchLoader(
   paths: readonly string[],
@@ -54,6 +55,11 @@ export async function benchLoader(
   const { onProgress, signal } = longWorkOf(knownFields(options, fields));
   const { batchSize, seconds, seed } = benchNumbers(options);
   const { prefetch } = options;
+  // A text is a list of letters to what follows.
+  if (!Array.isArray(paths)) {
+    const text = `paths must be a list of containers, got ${show(paths)}: containersAt lists those of a folder`;
+    throw new ArgumentTypeError('paths', text);
+  }
   const memoryBefore = processMemory();
   const readers: Record<string, DenseReader | RaggedReader> = {};
   try {
