@@ -1,9 +1,10 @@
 // What a benchmark tells: every way of asking, of both kinds of containers, and what cannot be meant. Never how fast.
 import path from 'node:path';
+import { pathToFileURL } from 'node:url';
 import t from 'tap';
 import { main } from '../ts/cli/main.js';
 import { bench, benchLoader, configure, Dense, ndarray, Ragged } from '../ts/index.js';
-import { codeOf } from './support/outcome.js';
+import { codeOf, failureOf } from './support/outcome.js';
 import { Scratch } from './support/scratch.js';
 
 const scratch = new Scratch(t);
@@ -53,6 +54,14 @@ t.test('each way of asking, of both kinds', async (t) => {
       t.equal(result.ways.length, 6);
       for (const { name, batches, recordsPerSecond, bytesPerSecond, ...of } of result.ways) {
         t.ok(batches > 0 && recordsPerSecond > 0 && bytesPerSecond > 0, name);
+        const size = name.startsWith('one') ? 1 : Math.min(16, count);
+        // Half of the calls took p50 or more, so this is the most that calls one after the other can give.
+        if (!name.includes('at a time')) {
+          t.ok(
+            recordsPerSecond <= (2 * size * 1000) / of.p50Ms + 1e-6,
+            `${name}: of the same calls`,
+          );
+        }
         if (make === dense) t.ok(Math.abs(bytesPerSecond / recordsPerSecond - 12) < 1e-6, name);
         t.ok(of.p50Ms > 0 && of.p50Ms <= of.p95Ms && of.p95Ms <= of.p99Ms, name);
       }
@@ -110,12 +119,20 @@ t.test('what cannot be meant', async (t) => {
     { seconds: Number.NaN },
     { batchSize: 0 },
     { batchSize: 1.5 },
+    { batchSize: 2 ** 29 },
     { seed: -1 },
     { frob: 1 },
   ]) {
     t.equal(await codeOf(() => bench(container, options as never)), 'INVALID_ARGUMENT');
     t.equal(await codeOf(() => benchLoader([container], options as never)), 'INVALID_ARGUMENT');
   }
+  t.match(await failureOf(() => benchLoader('train' as never)), {
+    code: 'INVALID_ARGUMENT',
+    field: 'paths',
+  });
+  const few = await run('bench', container, '--seconds', '0.001');
+  t.match(few.out, /too few calls to be trusted, less than 100: sequential, async/);
+  t.match(await bench(pathToFileURL(container), { seconds: 0.01 }), { path: container });
   t.equal(await codeOf(() => bench('no-such')), 'NOT_FOUND');
   t.equal(await codeOf(() => benchLoader(['no-such'])), 'NOT_FOUND');
   for (const paths of [null, container, [1], [container, container]]) {

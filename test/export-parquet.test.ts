@@ -9,6 +9,7 @@ import type { DType } from '../ts/dtype.js';
 import { dtypeOf } from '../ts/dtype.js';
 import { arrowSchema } from '../ts/exporters/arrow-schema.js';
 import { exportParquet } from '../ts/exporters/parquet.js';
+import { exportPictures } from '../ts/exporters/pictures.js';
 import { importFiles } from '../ts/importers/import.js';
 import { Dense, logicalDigest, type NdArray, open, Ragged } from '../ts/index.js';
 import { bytesOf } from './support/hub.js';
@@ -269,3 +270,31 @@ t.test(
     t.strictSame(beside(file), []);
   },
 );
+
+t.test('a target that cannot be says what to do', async (t) => {
+  const container = scratch.fresh();
+  await makeDense(container, 'uint8', 2, [2, 2]);
+  const taken = scratch.fresh('x.parquet');
+  writeFileSync(taken, 'mine');
+  t.match(await failureOf(() => exportParquet(container, taken)), {
+    code: 'EXISTS',
+    message: `${taken}: something is there already: force (--force) writes over it`,
+  });
+  t.match(await failureOf(() => exportPictures(container, taken)), {
+    code: 'EXISTS',
+    message: `${taken}: something is there already: name another folder`,
+  });
+  const folder = scratch.fresh('none');
+  const lost = path.join(folder, 'x.parquet');
+  t.match(await failureOf(() => exportParquet(container, lost)), {
+    code: 'IO',
+    osCode: 'ENOENT',
+    message: `${lost}: writing it failed, its folder ${folder} is not there (ENOENT)`,
+  });
+  t.match(await failureOf(() => exportPictures(container, path.join(folder, 'x'))), {
+    message: `its folder ${folder} is not there`,
+  });
+  const inside = path.relative(process.cwd(), path.join(container, 'x.parquet'));
+  const { message } = (await failureOf(() => exportParquet(container, inside))) as Error;
+  t.ok(message.startsWith(`${inside}: ${path.dirname(inside)} is a container`), 'as it was named');
+});

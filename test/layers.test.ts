@@ -53,6 +53,10 @@ const rooms: readonly (readonly [string, readonly string[]])[] = [
   ['store/logical-digest', ['node:crypto', 'store/capability', 'store/walk']],
   ['store/folder', ['errors', 'node:fs', 'node:path', 'store/path']],
   ['store/set-file', ['dtype', 'errors', 'schema', 'node:fs']],
+  [
+    'store/listing',
+    ['errors', 'node:fs', 'node:path', 'store/folder', 'store/path', 'store/set-file'],
+  ],
   ['store/integrity-file', ['errors', 'node:crypto']],
   [
     'store/integrity',
@@ -67,7 +71,7 @@ const rooms: readonly (readonly [string, readonly string[]])[] = [
     [
       ...['errors', 'schema', 'native/binding', 'native/load', 'node:path', 'store/set-file'],
       ...['store/capability', 'store/folder', 'store/handle', 'store/integrity'],
-      ...['store/options', 'store/path'],
+      ...['store/listing', 'store/options', 'store/path'],
     ],
   ],
   ['store/append-queue', ['errors', 'native/binding', 'store/handle', 'node:async_hooks']],
@@ -343,7 +347,7 @@ const rooms: readonly (readonly [string, readonly string[]])[] = [
   [
     'exporters/parquet',
     [
-      ...['dtype', 'errors', 'node:path', 'node:util', 'node:zlib', 'signal', 'store/capability'],
+      ...['dtype', 'errors', 'node:util', 'node:zlib', 'signal', 'store/capability'],
       ...['store/ids', 'store/open', 'store/walk', 'inspect/info', 'exporters/arrow-schema'],
       ...['exporters/classes', 'exporters/npy', 'exporters/parquet-bytes', 'exporters/target'],
     ],
@@ -351,7 +355,7 @@ const rooms: readonly (readonly [string, readonly string[]])[] = [
   [
     'exporters/npy',
     [
-      ...['dtype', 'errors', 'node:path', 'signal', 'store/capability', 'store/fields'],
+      ...['dtype', 'errors', 'signal', 'store/capability', 'store/fields'],
       ...['store/open', 'store/walk', 'importers/npy-header', 'inspect/info'],
       ...['inspect/progress', 'inspect/settings', 'exporters/target', 'exporters/zip'],
     ],
@@ -367,8 +371,9 @@ const rooms: readonly (readonly [string, readonly string[]])[] = [
   [
     'inspect/info',
     [
-      ...['dtype', 'errors', 'schema', 'signal', 'node:fs', 'store/container', 'store/fields'],
+      ...['dtype', 'errors', 'schema', 'signal', 'store/container', 'store/fields'],
       ...['store/folder', 'store/ids', 'store/integrity', 'store/integrity-file', 'store/path'],
+      'store/listing',
       ...['inspect/facts', 'inspect/progress', 'inspect/settings'],
     ],
   ],
@@ -479,7 +484,7 @@ const rooms: readonly (readonly [string, readonly string[]])[] = [
     'bench/container',
     [
       ...['errors', 'node:fs', 'node:timers/promises', 'sampler', 'signal', 'store/capability'],
-      ...['store/fields', 'store/open', 'inspect/progress', 'inspect/settings'],
+      ...['store/fields', 'store/open', 'store/path', 'inspect/progress', 'inspect/settings'],
     ],
   ],
   [

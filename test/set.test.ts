@@ -16,9 +16,11 @@ import {
 import path from 'node:path';
 import { Worker } from 'node:worker_threads';
 import t, { type Test } from 'tap';
+import { main } from '../ts/cli/main.js';
 import {
   Concat,
   type CreateOptions,
+  containersAt,
   Dense,
   type DenseBatch,
   diff,
@@ -257,7 +259,14 @@ t.test('parts that are not what they should be make no set', async (t) => {
   await refused(t, 'text', wrong);
   await refused(t, [a, b, d], { ...wrong, message: /in the place of part 2 of 4/ });
   await refused(t, [a, b, c], { ...wrong, message: /parts 3 to 3 of 4 are missing/ });
-  await refused(t, [b, a, c, d], { ...wrong, message: /in the place of part 0/ });
+  await refused(t, [b, a, c, d], {
+    ...wrong,
+    message: /in the place of part 0 of 4, counted from 0/,
+  });
+  await refused(t, [a, b, c, d, path.join(folder, partFolder(1, 4), 'ragged')], {
+    ...wrong,
+    message: /one too many: there are 4 parts, 0 to 3/,
+  });
   await refused(t, [a, b, b, d], { ...wrong, message: /is the same container as parts\[1\]/ });
   symlinkSync(a, path.join(folder, 'link'));
   await refused(t, [a, path.join(folder, 'link')], { ...wrong, message: /same container/ });
@@ -434,4 +443,70 @@ t.test('merge keeps the codec that all have, and trains a dictionary anew', asyn
   await merge([parts[0] ?? '', other], path.join(folder, 'mixed'), { codec: 'zstd' });
   t.match(await diff(path.join(folder, 'mixed'), path.join(folder, 'merged')), { equal: true });
   t.equal(await codeOf(() => merge([], path.join(folder, 'x'))), 'INVALID_ARGUMENT');
+});
+
+t.test('the folder of a parts build is a folder of its sets', async (t) => {
+  const folder = scratch.folder();
+  await makeParts(folder, 60, 2);
+  const told = async (...args: string[]) => {
+    let out = '';
+    let err = '';
+    const code = await main(args, {
+      stdout: { write: (text) => (out += String(text)) },
+      stderr: { write: (text) => (err += String(text)) },
+      env: {},
+    });
+    return { code, out, err };
+  };
+  const none = await failureOf(() => open(folder));
+  t.match(none, { code: 'NOT_FOUND', message: /: the folder is no container, and holds none$/ });
+
+  for (const kind of ['dense', 'ragged']) {
+    await makeSet(partsOf(folder, kind), path.join(folder, `${kind}.json`));
+  }
+  writeFileSync(path.join(folder, 'package.json'), '{ "name": "x" }');
+  const files = [`${folder}/dense.json`, `${folder}/ragged.json`];
+  t.same(containersAt(folder), files);
+  t.match(await told('verify', folder), { code: 0, err: '', out: /dense\.json.*ragged\.json/s });
+  t.match(await told('info', folder), { code: 0, err: '', out: /All have 60 records/ });
+  t.match(await told('digest', folder), {
+    code: 0,
+    err: '',
+    out: /dense.json {2}a set of 2 parts, 1 without.*ragged.json {2}a set of 2 parts, without integ/s,
+  });
+  const loaded = await told('bench', folder, '--loader', '--seconds', '0.05', '--json');
+  t.match(JSON.parse(loaded.out), { paths: files });
+  const table = path.join(folder, 'x.npz');
+  t.match(await told('export', folder, table), { code: 0 });
+  const bytes = readFileSync(table, 'latin1');
+  for (const name of ['dense.npy', 'ragged.npy', 'ragged.dims.npy']) t.ok(bytes.includes(name));
+  t.notMatch(bytes, /\.json/);
+  const parquet = path.join(folder, 'x.parquet');
+  t.match(await told('export', folder, parquet), { code: 0 });
+  t.notMatch(
+    readFileSync(parquet, 'latin1'),
+    /dense\.json/,
+    'columns have the names of containers',
+  );
+
+  for (const args of [
+    ['head', folder],
+    ['diff', folder, folder],
+    ['export', folder, 'x.npy'],
+  ]) {
+    const { code, err } = await told(...args);
+    t.equal(code, 3, args.join(' '));
+    t.match(
+      err,
+      /the folder is no container, and holds the containers dense.json, ragged.json: name one\n/,
+    );
+  }
+
+  // Containers that lie beside the set of them are not told a second time.
+  const flat = scratch.folder();
+  const { dense, ragged } = await wholes(flat, 5);
+  await makeSet([dense], path.join(flat, 'all.json'));
+  t.same(containersAt(flat), [`${flat}/all.json`, `${flat}/whole-ragged`]);
+  rmSync(path.join(ragged, 'meta.zr'));
+  t.match(await failureOf(() => open(ragged)), { message: /: the folder holds no meta\.zr$/ });
 });

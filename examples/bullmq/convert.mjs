@@ -4,7 +4,11 @@
 //     REDIS_HOST=127.0.0.1 REDIS_PORT=6379 node examples/bullmq/convert.mjs SOURCE TARGET PARTS
 import { enqueueConversion } from 'loaderx/bullmq';
 
-const [source = '', target = '', parts] = process.argv.slice(2);
+const [source = '', target = '', parts = ''] = process.argv.slice(2);
+if (parts === '') {
+  console.error('usage: node examples/bullmq/convert.mjs SOURCE TARGET PARTS');
+  process.exit(2);
+}
 const connection = { host: process.env.REDIS_HOST, port: Number(process.env.REDIS_PORT ?? 6379) };
 const conversion = await enqueueConversion(
   { source, target, parts: Number(parts), codec: 'zstd', integrity: true },

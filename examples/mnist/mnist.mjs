@@ -37,8 +37,16 @@ const { values: options } = parseArgs({
     from: { type: 'string' },
     'kill-at': { type: 'string' },
     'train-only': { type: 'boolean', default: false },
+    help: { type: 'boolean', default: false },
   },
 });
+if (options.help) {
+  console.log(
+    'usage: npm run example -- mnist [--out FOLDER] [--steps N] [--seed N] [--from STEP] [--kill-at STEP] [--train-only]\n' +
+      'Run again, it goes on where it was; remove the folder (examples/mnist/out) to begin afresh.',
+  );
+  process.exit(0);
+}
 const steps = Number(options.steps);
 const seed = Number(options.seed);
 const killAt = Number(options['kill-at'] ?? Number.NaN);

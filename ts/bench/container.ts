@@ -22,10 +22,11 @@ import { givenUp } from '../signal.js';
 import type { DenseBatch, DenseReader, RaggedBatch } from '../store/capability.js';
 import { knownFields } from '../store/fields.js';
 import { open } from '../store/open.js';
+import { locate } from '../store/path.js';
 
 /** What is measured, and for how long. */
 export interface BenchOptions extends LongOptions {
-  /** Records of a batch; 256 unless given. */
+  /** Records of a batch, 1 .. 2^24; 256 unless given. */
   readonly batchSize?: number | undefined;
   /** How long in all, more than 0, 86,400 at most; 6 unless given. Each way makes one call at least. */
   readonly seconds?: number | undefined;
@@ -37,11 +38,14 @@ export interface BenchOptions extends LongOptions {
 export interface BenchWay {
   /** Such as `random, sync`: for people, not stable. */
   readonly name: string;
-  /** Calls that were made; for single records those too. */
+  /** Calls that were timed; for single records those too. */
   readonly batches: number;
-  /** Over all calls that ran at one time. */
+  /**
+   * Records of all timed calls by the sum of their times, times the calls that ran at one time: what lies
+   * between calls (drawing ids, turns of the event loop) is not in it, garbage that was collected within one is.
+   */
   readonly recordsPerSecond: number;
-  /** Bytes of items, unpacked, in a second. */
+  /** Bytes of items, unpacked, in a second, of the same time. */
   readonly bytesPerSecond: number;
   /** Milliseconds that half of the calls did not pass. */
   readonly p50Ms: number;
@@ -83,6 +87,9 @@ export interface BenchResult {
   readonly memoryAfter: ProcessMemory;
 }
 
+/** Ids are drawn ahead, some batches of them: more than these would be the machine's memory, and no benchmark. */
+const batchSizeMax = 2 ** 24;
+
 /** The checked numbers of options of a benchmark. */
 export function benchNumbers(options: Pick<BenchOptions, 'batchSize' | 'seconds' | 'seed'>): {
   readonly batchSize: number;
@@ -98,6 +105,10 @@ export function benchNumbers(options: Pick<BenchOptions, 'batchSize' | 'seconds'
   if (batchSize < 1) {
     throw new ArgumentRangeError('batchSize', `batchSize must be 1 or more, got ${batchSize}`);
   }
+  if (batchSize > batchSizeMax) {
+    const text = `batchSize must be ${batchSizeMax} or less, got ${batchSize}`;
+    throw new ArgumentRangeError('batchSize', text);
+  }
   if (seed < 0) throw new ArgumentRangeError('seed', `seed must be 0 or more, got ${seed}`);
   if (typeof seconds !== 'number' || !(seconds > 0 && seconds <= 86_400)) {
     throw new ArgumentRangeError(
@@ -111,13 +122,17 @@ export function benchNumbers(options: Pick<BenchOptions, 'batchSize' | 'seconds'
 const ahead = 4;
 
 /**
- * Reads a container in each way that a program may ask, one after the other, for the same time each. `onProgress`
- * counts ways, not records.
+ * Reads a container in each way that a program may ask, one after the other, for the same time each, after a
+ * tenth of it that is not counted. `onProgress` counts ways, not records.
  *
+ * @param source a container; of a folder of them the command line calls this for each of `containersAt(folder)`
  * @throws LoaderxError as `open` and `gather`; ABORTED; TypeError, RangeError (INVALID_ARGUMENT) for options that
  *   cannot be, and for a container without records
  */
-export async function bench(source: string, options: BenchOptions = {}): Promise<BenchResult> {
+export async function bench(
+  source: string | URL,
+  options: BenchOptions = {},
+): Promise<BenchResult> {
   const known = knownFields(options, [...longFields, 'batchSize', 'seconds', 'seed']);
   const work = longWorkOf(known);
   const { batchSize, seconds, seed } = benchNumbers(options);
@@ -125,6 +140,7 @@ export async function bench(source: string, options: BenchOptions = {}): Promise
   const blocksBefore = process.resourceUsage().fsRead;
   const startMs = performance.now();
   await using reader = open(source);
+  const path = locate(source).shown;
   const openMs = performance.now() - startMs;
   // Ways take any of both kinds, and give back what they got.
   const asked = reader as DenseReader;
@@ -154,20 +170,20 @@ export async function bench(source: string, options: BenchOptions = {}): Promise
       [
         'one record, sync',
         {
-          ids: () => draw().subarray(0, 1),
+          ids: singles(draw),
           ask: (ids) => asked.record(Number(ids[0])).data.byteLength,
         },
       ],
     ];
     const results: BenchWay[] = [];
     for (const [index, [name, ask]] of ways.entries()) {
-      if (work.signal?.aborted === true) throw givenUp(source, work.signal);
+      if (work.signal?.aborted === true) throw givenUp(path, work.signal);
       results.push(await measured(name, ask, (seconds * 1000) / ways.length, work.signal));
       work.onProgress({ recordsDone: index + 1, recordsTotal: ways.length, bytesDone: 0 });
     }
-    if (work.signal?.aborted === true) throw givenUp(source, work.signal);
+    if (work.signal?.aborted === true) throw givenUp(path, work.signal);
     return {
-      path: source,
+      path,
       records: reader.length,
       ...{ batchSize: count, seed, openMs, firstBatchMs },
       diskBytes: (process.resourceUsage().fsRead - blocksBefore) * 512,
@@ -189,6 +205,20 @@ interface Ask {
   readonly ask: (ids: BigUint64Array) => number | Promise<number>;
   /** Calls that run at one time; 1 unless given. */
   readonly ahead?: number;
+}
+
+/** Each id of a draw alone: drawing a whole batch for one id would be most of the time. */
+function singles(draw: () => BigUint64Array): () => BigUint64Array {
+  let drawn: BigUint64Array = new BigUint64Array(0);
+  let at = 0;
+  return () => {
+    if (at === drawn.length) {
+      drawn = draw();
+      at = 0;
+    }
+    at += 1;
+    return drawn.subarray(at - 1, at);
+  };
 }
 
 function itemBytesOf(batch: Batch): number {
@@ -222,28 +252,36 @@ async function measured(
   const latencies: number[] = [];
   let records = 0;
   let bytes = 0;
-  const startMs = performance.now();
-  const run = async (): Promise<void> => {
-    let turnedMs = startMs;
+  let callsMs = 0;
+  const run = async (untilMs: number, isTimed: boolean): Promise<void> => {
+    let turnedMs = performance.now();
+    let nowMs: number;
     do {
       const some = ids();
       const beginMs = performance.now();
       const answer = ask(some);
       // Several runs add to it: it must not be read before the answer is there.
       const came = typeof answer === 'number' ? answer : await answer;
-      bytes += came;
-      const nowMs = performance.now();
-      latencies.push(nowMs - beginMs);
-      records += some.length;
+      nowMs = performance.now();
+      if (isTimed) {
+        latencies.push(nowMs - beginMs);
+        callsMs += nowMs - beginMs;
+        bytes += came;
+        records += some.length;
+      }
       // Without a pause, calls on this thread would let nothing else run, Ctrl-C neither.
       if (nowMs - turnedMs > 50) {
         await turn();
         turnedMs = performance.now();
       }
-    } while (performance.now() - startMs < lengthMs && signal?.aborted !== true);
+    } while (nowMs < untilMs && signal?.aborted !== true);
   };
-  await Promise.all(Array.from({ length: lanes }, run));
-  const seconds = (performance.now() - startMs) / 1000;
+  for (const isTimed of [false, true]) {
+    const untilMs = performance.now() + (isTimed ? lengthMs : lengthMs / 10);
+    await Promise.all(Array.from({ length: lanes }, () => run(untilMs, isTimed)));
+  }
+  // The lanes are never idle but while ids are drawn: their rate is that of one, times their number.
+  const seconds = callsMs / 1000 / lanes;
   latencies.sort((one, other) => one - other);
   const at = (share: number): number =>
     latencies[Math.min(latencies.length - 1, Math.floor(share * latencies.length))] ?? 0;

@@ -44,8 +44,8 @@ export interface LoaderBenchResult {
  *
  * @param paths containers with as many records
  * @throws LoaderxError as `open` and `gather`; ABORTED; TypeError, RangeError (INVALID_ARGUMENT) for options that
- *   cannot be, and for no containers, empty ones, or different counts; RangeError (TOO_LARGE) for a `batchSize`
- *   that no array can hold
+ *   cannot be, and for no containers, empty ones, or different counts; LoaderxError TOO_LARGE for a batch
+ *   over the readers' bound
  */
 export async function benchLoader(
   paths: readonly string[],
@@ -100,7 +100,10 @@ export async function benchLoader(
 /** Each container is a stream of its path: twice the same one would be one stream. */
 function assertPaths(paths: unknown): void {
   if (!Array.isArray(paths) || !paths.every((each) => typeof each === 'string')) {
-    throw new ArgumentTypeError('paths', `paths must be a list of paths, got ${show(paths)}`);
+    throw new ArgumentTypeError(
+      'paths',
+      `paths must be a list of containers, got ${show(paths)}: containersAt lists those of a folder`,
+    );
   }
   const twice = paths.find((each, at) => paths.indexOf(each) !== at);
   if (twice === undefined) return;

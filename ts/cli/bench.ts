@@ -111,7 +111,19 @@ async function linesOf(result: BenchResult, lanes: number, terminal: Terminal): 
     `batches of ${grouped(batchSize)}, ${countText(lanes, 'lane')}, seed ${seed}`,
     `open ${openMs.toFixed(2)} ms, first batch ${firstBatchMs.toFixed(2)} ms; ${from}`,
     ...tableLines([title, ...rows], new Set([1, 2, 3, 4, 5, 6])).map(indented),
+    ...fewCallsLines(ways),
     memoryLine(result.memoryBefore, result.memoryAfter),
+  ];
+}
+
+/** Below these, the p99 of a way is its slowest call, and its rate a matter of luck. */
+const callsMin = 100;
+
+function fewCallsLines(ways: BenchResult['ways']): string[] {
+  const few = ways.filter(({ batches }) => batches < callsMin).map(({ name }) => name);
+  if (few.length === 0) return [];
+  return [
+    `too few calls to be trusted, less than ${callsMin}: ${few.join('; ')}; try more --seconds`,
   ];
 }
 

@@ -2,13 +2,24 @@
 import { type DigestResult, digest } from '../inspect/digest.js';
 import { type Command, exitCodes, isGiven, UsageError } from './command.js';
 import { eachContainer, errorsOf } from './several.js';
-import { plain } from './text.js';
+import { countText, plain } from './text.js';
 
 const notes: Readonly<Record<DigestResult['integrity'], string>> = {
   written: 'integrity.zr written',
   kept: 'as its integrity.zr says',
   none: 'nothing written',
 };
+
+/** What stands behind a digest. A set's file has no integrity file of its own: its parts have, or not. */
+function noteOf({ integrity, parts }: DigestResult): string {
+  if (parts === undefined) return notes[integrity];
+  const { count, withIntegrity } = parts;
+  const set = `a set of ${countText(count, 'part')}`;
+  if (withIntegrity === count) return `${set}, each with integrity.zr`;
+  const without =
+    withIntegrity === 0 ? 'without integrity.zr' : `${count - withIntegrity} without integrity.zr`;
+  return `${set}, ${without}: npx loaderx digest PART writes one`;
+}
 
 export const digestCommand: Command = {
   name: 'digest',
@@ -40,7 +51,7 @@ export const digestCommand: Command = {
         digest(path, { ...options, ...asked }),
       );
       if (!terminal.json) {
-        terminal.line(`${result.logicalDigest}  ${plain(result.path)}  ${notes[result.integrity]}`);
+        terminal.line(`${result.logicalDigest}  ${plain(result.path)}  ${noteOf(result)}`);
       }
       return result;
     });

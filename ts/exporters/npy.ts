@@ -7,11 +7,10 @@
  *            X.dims.npy    [records, rank], uint64: the sizes of each record        in .npz only
  * ```
  */
-import path from 'node:path';
 import { type DType, dtypeOf } from '../dtype.js';
 import { ArgumentTypeError, LoaderxError, show } from '../errors.js';
 import { npyHeader } from '../importers/npy-header.js';
-import { containersAt } from '../inspect/info.js';
+import { containerName, containersAt } from '../inspect/info.js';
 import type { LongOptions, LongWork } from '../inspect/progress.js';
 import { flagOf, longFields, longWorkOf } from '../inspect/settings.js';
 import { givenUp } from '../signal.js';
@@ -184,7 +183,7 @@ async function addContainer(
   meter: Meter,
 ): Promise<void> {
   await using reader = open(source);
-  const name = path.basename(path.resolve(source));
+  const name = containerName(source);
   if (reader.kind === 'dense') {
     const header = headerFor(source, reader.dtype, [reader.length, ...reader.itemShape]);
     await zip.add(`${name}.npy`, prefixed(header, itemsOf(reader, work, meter)));

@@ -11,12 +11,11 @@
  * was tried: it writes 0 for -0 and one NaN for another, takes 183 MiB for 3 MB of pictures in lists, and writes 2
  * million items a second. A page is in memory at one time, and what it is made of.
  */
-import path from 'node:path';
 import { promisify } from 'node:util';
 import { gzip } from 'node:zlib';
 import { dtypeOf } from '../dtype.js';
 import { ArgumentTypeError, LoaderxError, show } from '../errors.js';
-import { containersAt, info } from '../inspect/info.js';
+import { containerName, containersAt, info } from '../inspect/info.js';
 import { givenUp } from '../signal.js';
 import type { DenseReader, RaggedReader } from '../store/capability.js';
 import { rangeArray } from '../store/ids.js';
@@ -236,7 +235,7 @@ async function columnOf(
   const mayBeClass = dtype === 'int64' && lists.length === 0;
   return {
     path: containerPath,
-    name: path.basename(path.resolve(containerPath)),
+    name: containerName(containerPath),
     reader,
     leaf,
     lists,
@@ -247,6 +246,11 @@ async function columnOf(
 
 function countOf(columns: readonly Column[]): number {
   const [first] = columns as readonly [Column];
+  const twin = columns.find(({ name }, at) => columns.findIndex((one) => one.name === name) < at);
+  if (twin !== undefined) {
+    const text = `${twin.path}: another container is called ${twin.name} too, and columns have names of their own`;
+    throw new LoaderxError('SOURCE', text, { path: twin.path });
+  }
   const other = columns.find(({ reader }) => reader.length !== first.reader.length);
   if (other === undefined) return first.reader.length;
   throw new LoaderxError(

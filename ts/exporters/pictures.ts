@@ -46,7 +46,7 @@ export async function exportPictures(
   await using reader = open(source);
   const classes = await classesOf(reader, options.labels);
   assertOutside(folder);
-  if (await isThere(folder)) throw takenError(folder);
+  if (await isThere(folder)) throw takenError(folder, 'name another folder');
   const part = hiddenBeside(folder);
   const digits = Math.max(6, String(reader.length - 1).length);
   const meter = new Meter(work, reader.length);
@@ -66,7 +66,7 @@ export async function exportPictures(
       batch[Symbol.dispose]();
       meter.add(count, bytes);
     }
-    if (await isThere(folder)) throw takenError(folder);
+    if (await isThere(folder)) throw takenError(folder, 'name another folder');
     await fs.rename(part, folder);
   } catch (error) {
     await fs.rm(part, { recursive: true, force: true });

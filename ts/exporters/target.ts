@@ -32,7 +32,9 @@ export class TargetFile {
     assertPath(target);
     assertOutside(target);
     try {
-      if (!force && (await isThere(target))) throw takenError(target);
+      if (!force && (await isThere(target))) {
+        throw takenError(target, 'force (--force) writes over it');
+      }
       const part = hiddenBeside(target);
       return new TargetFile(target, part, await fs.open(part, 'wx'), force);
     } catch (cause) {
@@ -90,7 +92,7 @@ export function hiddenBeside(target: string): string {
 }
 
 export function assertOutside(target: string): void {
-  assertNoContainer(path.dirname(path.resolve(target)), target);
+  assertNoContainer(path.dirname(path.resolve(target)), target, path.dirname(target));
 }
 
 export async function isThere(target: string): Promise<boolean> {
@@ -101,6 +103,10 @@ export async function isThere(target: string): Promise<boolean> {
 export function writingFailed(target: string, cause: unknown): unknown {
   const { code, syscall } = (cause ?? {}) as NodeJS.ErrnoException;
   if (cause instanceof LoaderxError || code === undefined || syscall === undefined) return cause;
+  if (code === 'ENOENT') {
+    const text = `${target}: writing it failed, its folder ${path.dirname(target)} is not there (${code})`;
+    return new LoaderxError('IO', text, { path: target, osCode: code }, { cause });
+  }
   return new LoaderxError(
     'IO',
     `${target}: writing it failed (${code})`,

@@ -3,10 +3,16 @@
  */
 import { ArgumentTypeError, type ErrorPlace, LoaderxError, show } from '../errors.js';
 import type { DenseReader, RaggedReader } from '../store/capability.js';
-import { type OpenedStore, openStore } from '../store/container.js';
+import { type OpenedStore, openStore, partsAt } from '../store/container.js';
 import { knownFields } from '../store/fields.js';
 import { replaceFile } from '../store/folder.js';
-import { assertFile, makeIntegrity, readDict, readIntegrityFacts } from '../store/integrity.js';
+import {
+  assertFile,
+  hasIntegrity,
+  makeIntegrity,
+  readDict,
+  readIntegrityFacts,
+} from '../store/integrity.js';
 import { type IntegrityFacts, integrityName } from '../store/integrity-file.js';
 import { digestOf, type OnRecords } from '../store/logical-digest.js';
 import { type ContainerPath, type Location, locate } from '../store/path.js';
@@ -36,6 +42,8 @@ export interface DigestResult {
   readonly logicalDigest: string;
   /** `'written'`: it has an integrity file now; `'kept'`: it had one, and all of it fits. */
   readonly integrity: 'written' | 'kept' | 'none';
+  /** Of a set: how many containers it has, and how many of them have an integrity file (not checked here). */
+  readonly parts?: { readonly count: number; readonly withIntegrity: number };
 }
 
 /**
@@ -60,7 +68,11 @@ export async function digest(path: ContainerPath, options?: DigestOptions): Prom
     if (opened.parts !== undefined) {
       const reader = readerOf(opened);
       const logicalDigest = await digestOf(reader, work.signal, onRecords(reader, work));
-      return result(container, opened, logicalDigest, 'none');
+      const withIntegrity = partsAt(path).filter(hasIntegrity).length;
+      return {
+        ...result(container, opened, logicalDigest, 'none'),
+        parts: { count: opened.parts.length, withIntegrity },
+      };
     }
     // Also where it is to be replaced: it may be a link to something that is needed.
     if (!dryRun) assertFile(container);

@@ -1,14 +1,13 @@
 /**
  * What a container is and how large, without reading a record: page, table, and the sizes of its files.
  */
-import fs from 'node:fs';
 import type { DTypeInfo } from '../dtype.js';
 import { LoaderxError } from '../errors.js';
 import { recordBytesOf } from '../schema.js';
 import { givenUp } from '../signal.js';
 import { type JoinedPart, type OpenedStore, openStore } from '../store/container.js';
 import { knownFields } from '../store/fields.js';
-import { fileBytes, isAbsence, isFileOfContainer } from '../store/folder.js';
+import { fileBytes } from '../store/folder.js';
 import { rangeArray } from '../store/ids.js';
 import { readDict, readIntegrityFacts } from '../store/integrity.js';
 import { integrityName } from '../store/integrity-file.js';
@@ -238,39 +237,4 @@ function lengthInfo(lengths: Uint32Array): LengthInfo | undefined {
 }
 
 export { assertNoContainer } from '../store/folder.js';
-
-/**
- * The containers at a path: those directly in it, by name, where it is a folder of containers; else the
- * path itself, whatever is there. A folder with any file of a container counts as one, also where its
- * `meta.zr` is gone, and so does one that cannot be looked into: what is broken must not be passed over.
- */
-export function containersAt(path: string): string[] {
-  const entries = entriesOf(path);
-  if (!Array.isArray(entries) || entries.some(({ name }) => isFileOfContainer(name))) return [path];
-  // Every system takes slashes, and what is printed is the same on all of them.
-  const folder = path.endsWith('/') ? path : `${path}/`;
-  const inner = entries
-    .filter((entry) => !entry.isFile() && !entry.name.startsWith('.'))
-    .map(({ name }) => `${folder}${name}`)
-    .filter(mayBeContainer)
-    .sort();
-  return inner.length === 0 ? [path] : inner;
-}
-
-function mayBeContainer(path: string): boolean {
-  const entries = entriesOf(path);
-  if (entries === 'unknown') return true;
-  return entries !== 'none' && entries.some(({ name }) => isFileOfContainer(name));
-}
-
-/**
- * What is in a folder; `'none'` where there is no folder, `'unknown'` where it cannot be looked into. Whoever
- * opens it says why.
- */
-function entriesOf(path: string): readonly fs.Dirent[] | 'none' | 'unknown' {
-  try {
-    return fs.readdirSync(path, { withFileTypes: true });
-  } catch (error) {
-    return isAbsence(error) ? 'none' : 'unknown';
-  }
-}
+export { containerName, containersAt } from '../store/listing.js';

@@ -129,8 +129,12 @@ function assertNumbers(locations: readonly Location[]): void {
       const text = `${name} is one of ${number.of} parts, and the first one of ${numbers[0]?.of}`;
       throw new ArgumentRangeError('parts', text);
     }
+    if (index >= number.of) {
+      const text = `${name} is one too many: there are ${number.of} parts, 0 to ${number.of - 1}`;
+      throw new ArgumentRangeError('parts', text);
+    }
     if (number.part !== index) {
-      const text = `${name} is in the place of part ${index} of ${number.of}: all are wanted, in order`;
+      const text = `${name} is in the place of part ${index} of ${number.of}, counted from 0: all are wanted, in order`;
       throw new ArgumentRangeError('parts', text);
     }
   }

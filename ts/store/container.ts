@@ -10,6 +10,7 @@ import type { Codec } from './capability.js';
 import { isRegularFile } from './folder.js';
 import { Handle } from './handle.js';
 import { attachIntegrity, hasIntegrity } from './integrity.js';
+import { noContainerError } from './listing.js';
 import { type CreateSettings, codecs } from './options.js';
 import { type Location, locate } from './path.js';
 import { readSetFile, type SetFile, type SetForm } from './set-file.js';
@@ -278,7 +279,7 @@ export function openContainer(
   try {
     handle = new Handle(addon, addon.storeOpen(location.native), location.shown, 'reader');
   } catch (error) {
-    throw fromNative(error, location.shown);
+    throw noContainerError(fromNative(error, location.shown), location);
   }
   try {
     const opened = described(

@@ -195,17 +195,18 @@ export function moveToFree(from: string, to: string, shown: string): void {
   fs.unlinkSync(from);
 }
 
-/** Where something is at the path of what is to be made. */
-export function takenError(shown: string): LoaderxError {
-  return new LoaderxError('EXISTS', `${shown}: something is there already`, { path: shown });
+/** Where something is at the path of what is to be made. `remedy` is what to do about it. */
+export function takenError(shown: string, remedy?: string): LoaderxError {
+  const more = remedy === undefined ? '' : `: ${remedy}`;
+  return new LoaderxError('EXISTS', `${shown}: something is there already${more}`, { path: shown });
 }
 
 /** Nothing is written into a container: there it would be taken for a part of it. */
-export function assertNoContainer(folder: string, shown: string): void {
+export function assertNoContainer(folder: string, shown: string, shownFolder = folder): void {
   if (!isContainerFolder(folder)) return;
   throw new LoaderxError(
     'EXISTS',
-    `${shown}: ${folder} is a container, and nothing is written into one: name another folder`,
+    `${shown}: ${shownFolder} is a container, and nothing is written into one: name another folder`,
     { path: shown },
   );
 }

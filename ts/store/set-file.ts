@@ -82,6 +82,22 @@ export function readSetFile(file: string | Uint8Array, shown: string): SetFile |
   return new Parser(place).setFile(json);
 }
 
+/** Whether a file begins as that of a set does; whether it is one, `readSetFile` tells. */
+export function looksLikeSet(file: string): boolean {
+  try {
+    const descriptor = fs.openSync(file, 'r');
+    try {
+      const head = new Uint8Array(256);
+      const there = head.subarray(0, fs.readSync(descriptor, head));
+      return /^\s*\{.*"loaderx set /s.test(new TextDecoder().decode(there));
+    } finally {
+      fs.closeSync(descriptor);
+    }
+  } catch {
+    return false;
+  }
+}
+
 /** Undefined for what does not begin as a JSON object does. */
 function bytesOf(file: string | Uint8Array, shown: string): Uint8Array | undefined {
   try {
