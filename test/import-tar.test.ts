@@ -489,7 +489,7 @@ t.test('samples that are not alike, and members that cannot be', async (t) => {
 t.test('an archive that changes between the two readings', async (t) => {
   const file = archive([0, 1, 2].flatMap(sample));
   const size = readFileSync(file).length;
-  const dataset = await webDataset([file], {});
+  const { dataset } = await webDataset([file], {});
   const readAll = async (): Promise<void> => {
     for await (const _ of dataset.batches({ columns: ['cls'] }));
   };

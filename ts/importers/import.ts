@@ -131,6 +131,8 @@ interface Opened {
   readonly datasets: readonly Dataset[];
   /** Whether it has one column by its nature: without a name, it becomes the target itself. */
   readonly isOne: boolean;
+  /** All columns it has, where its datasets have only those that are wanted. */
+  readonly names?: readonly string[];
 }
 
 interface Format {
@@ -210,7 +212,8 @@ const formats: Readonly<Record<ImportFormat, Format>> = {
         if (!isFolder(each)) archives.push((await fileSource(each)).name);
         else archives.push(...((await archivesIn(each)) ?? noArchives(each)));
       }
-      return { datasets: [await webDataset(archives, options)], isOne: false };
+      const { dataset, names } = await webDataset(archives, options);
+      return { datasets: [dataset], isOne: false, names };
     },
   },
 };
@@ -237,7 +240,8 @@ async function folderFormat(folder: string): Promise<ImportFormat> {
 
 async function table(file: TableFile, options: ReadOptions): Promise<Opened> {
   await fileSource(file.name);
-  return { datasets: [await tableDataset(file, options)], isOne: false };
+  const { dataset, names } = await tableDataset(file, options);
+  return { datasets: [dataset], isOne: false, names };
 }
 
 /** Whether an array says the sizes of another one's records. */
@@ -334,7 +338,13 @@ async function openAll(
   signal: AbortSignal | undefined,
 ): Promise<AllOpened> {
   const named = namedSources(sources);
+  const { columns } = options;
+  if (columns !== undefined && !Array.isArray(columns)) {
+    throw new ArgumentTypeError('columns', `columns must be a list of names, got ${show(columns)}`);
+  }
   const datasets: Dataset[] = [];
+  /** Of all columns, whether they are wanted or not. */
+  const names: string[] = [];
   let isSingle = false;
   const kinds: ImportFormat[] = [];
   for (const [, file] of named) kinds.push(await formatOf(file, options.format));
@@ -357,7 +367,11 @@ async function openAll(
     }
     isSingle = opened.isOne && name === undefined && named.length === 1;
     datasets.push(...opened.datasets);
+    names.push(
+      ...(opened.names ?? opened.datasets.flatMap(({ features }) => [...features.keys()])),
+    );
   }
+  assertThere(names, options);
   if (options.tokenizer === undefined) return { datasets, isSingle };
   const { tokenizer } = options;
   if (!datasets.some(hasText)) {
@@ -368,6 +382,24 @@ async function openAll(
     throw new ArgumentTypeError('tokenizer', `tokenizer must have encode, got ${show(own)}`);
   }
   return { datasets: datasets.map((each) => tokenized(each, own)), isSingle };
+}
+
+/** What is wanted, and of what a dtype is named, is there. */
+function assertThere(names: readonly string[], { columns, dtypes }: ReadOptions): void {
+  const all = names.slice(0, 100).map(show).join(', ');
+  const column = columns?.find((name) => !names.includes(name));
+  if (column !== undefined) {
+    throw new LoaderxError('SOURCE', `there is no column ${show(column)}; there are ${all}`, {
+      field: column,
+    });
+  }
+  const typed = Object.keys(dtypes ?? {}).find((name) => name !== '*' && !names.includes(name));
+  if (typed !== undefined) {
+    throw new ArgumentTypeError(
+      'dtypes',
+      `dtypes has ${show(typed)}, and there is no such column; there are ${all}`,
+    );
+  }
 }
 
 function namedSources(sources: ImportSources): (readonly [string | undefined, string])[] {

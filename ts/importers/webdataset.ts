@@ -112,7 +112,11 @@ export async function archivesIn(folder: string): Promise<readonly string[] | un
 export async function webDataset(
   paths: readonly string[],
   options: WebDatasetOptions,
-): Promise<Dataset> {
+): Promise<{
+  readonly dataset: Dataset;
+  /** All columns of the first sample, also those that are not wanted. */
+  readonly names: readonly string[];
+}> {
   const { columns, signal } = options;
   const rule = pictureRule(options);
   const memberBytesMax = options.limits?.memberBytes ?? memberBytesDefault;
@@ -124,6 +128,7 @@ export async function webDataset(
   }
   const archives: Archive[] = [];
   const seen = new Map<string, Seen>();
+  let names: readonly string[] = [];
   let row = 0;
   for (const archive of paths) {
     const marks: number[] = [];
@@ -132,6 +137,7 @@ export async function webDataset(
       formOf(member, column, row, memberBytesMax);
     for await (const sample of samplesOf(archive, { purpose: 'headers', columns, signal }, take)) {
       assertAlike(archive, sample, row === 0 ? undefined : seen, row);
+      if (row === 0) names = [...sample.there];
       for (const [column, form] of sample.members) {
         const own = seen.get(column);
         if (own === undefined) seen.set(column, form);
@@ -149,7 +155,7 @@ export async function webDataset(
   }
   const features = new Map<string, Feature>();
   for (const [column, form] of seen) features.set(column, featureOf(form, rule));
-  return datasetOf(archives, { seen, features, rule, memberBytesMax }, 0, row);
+  return { dataset: datasetOf(archives, { seen, features, rule, memberBytesMax }, 0, row), names };
 }
 
 interface Plan {
@@ -191,6 +197,8 @@ interface Sample<T> {
   readonly at: number;
   /** What was taken of its members, by column. */
   readonly members: ReadonlyMap<string, T>;
+  /** The columns of all of its members, also of those that are not wanted. */
+  readonly there: ReadonlySet<string>;
 }
 
 interface SampleOptions {
@@ -220,7 +228,7 @@ async function* samplesOf<T>(
       throw refusal(archive, member, 'has no dot in its name, which would end a key');
     }
     if (split.key !== key) {
-      if (key !== undefined) yield { key, at, members };
+      if (key !== undefined) yield { key, at, members, there };
       key = split.key;
       at = member.at;
       members = new Map();
@@ -238,7 +246,7 @@ async function* samplesOf<T>(
     if (columns?.includes(column) === false) continue;
     members.set(column, await take(member, column));
   }
-  if (key !== undefined) yield { key, at, members };
+  if (key !== undefined) yield { key, at, members, there };
 }
 
 /** The key ends before the first dot of the last part. Names that are hidden or WebDataset's own are no samples. */
