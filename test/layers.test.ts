@@ -331,7 +331,7 @@ const rooms: readonly (readonly [string, readonly string[]])[] = [
       ...['converter/parquet', 'converter/survey', 'importers/bytes', 'importers/csv'],
       ...['importers/jsonl', 'importers/npy', 'importers/npy-ragged', 'importers/table'],
       ...['importers/pictures', 'importers/text', 'importers/tokenizer', 'importers/zip'],
-      ...['importers/webdataset', 'node:fs', 'parts'],
+      ...['importers/webdataset', 'node:fs', 'parts', 'store/path'],
     ],
   ],
   ['exporters/target', ['errors', 'node:crypto', 'node:fs/promises', 'node:path', 'store/folder']],

@@ -17,10 +17,11 @@ import { parquetSplits } from '../converter/parquet.js';
 import type { SurveyedColumn } from '../converter/survey.js';
 import { ArgumentTypeError, LoaderxError, show } from '../errors.js';
 import { info } from '../inspect/info.js';
-import type { Part } from '../parts.js';
+import { type Part, partName } from '../parts.js';
 import { signalOf, unlessGivenUp } from '../signal.js';
 import type { Codec, CodecOptions } from '../store/capability.js';
 import { knownFields } from '../store/fields.js';
+import { locateUtf8 } from '../store/path.js';
 import { fileSource } from './bytes.js';
 import { csvFile } from './csv.js';
 import { jsonLinesFile } from './jsonl.js';
@@ -70,16 +71,16 @@ export interface ReadOptions extends PictureOptions {
    * `PACKAGE:EXPORT`, of the user's own, found from the working folder; or an object with `encode`.
    */
   readonly tokenizer?: string | Tokenizer | undefined;
-  /** As for `convert`. */
+  /** `'any'`: names of columns that only this system may take, such as `con`, or two that differ by case. */
   readonly names?: NameRule | undefined;
   /** What a member of a tar archive may be at most. */
   readonly limits?: MemberLimits | undefined;
   /**
    * Only these records, as `partRange` has them: the target is `target/part-00003-of-00064` then. What is
-   * there already is taken for done, as for `convert`.
+   * there already is taken for done, and not looked at but for its columns.
    */
   readonly part?: Part | undefined;
-  /** As for `convert`: for parts of pictures that differ. */
+  /** `'ragged'`: pictures become ragged even if all are of one size, as those of one part may be. */
   readonly pictures?: 'ragged' | undefined;
   /** Told now and then. */
   readonly onProgress?: ((progress: ImportProgress) => void) | undefined;
@@ -260,15 +261,16 @@ export const importFormats = Object.keys(formats) as readonly ImportFormat[];
  *
  * @param sources paths, or paths by name: `{ image: 'a.npy', label: 'b.npy' }` makes `target/image` and
  *   `target/label`
- * @throws TypeError, RangeError (INVALID_ARGUMENT) for arguments that cannot be, and for a part that would be empty;
+ * @param target a path, or a `file:` URL
+ * @throws TypeError, RangeError (INVALID_ARGUMENT) for arguments that cannot be;
  *   LoaderxError MALFORMED for damaged files, UNSUPPORTED for kinds and dtypes that are not read, SOURCE for values
- *   that no record can be, for counts that differ and for samples of an archive that have not the same members,
- *   EXISTS where anything is at the target (but not for a part: then it is done), LOCKED while another process
+ *   that no record can be, for counts that differ, for fewer records than parts and for samples of an archive that have not the same members,
+ *   EXISTS where anything is at the target (a part that is there is done, if it has the same columns), LOCKED while another process
  *   builds it, DICTIONARY where none can be trained, NOT_FOUND, IO, TOO_LARGE, ABORTED; nothing stays behind
  */
 export async function importFiles(
   sources: ImportSources,
-  target: string,
+  target: string | URL,
   options: ImportOptions,
 ): Promise<ImportResult> {
   const fields = knownFields(options, importFields);
@@ -276,7 +278,8 @@ export async function importFiles(
     throw new ArgumentTypeError('codec', "codec must be 'raw', 'zstd' or 'zstd_dict': none came");
   }
   const signal = signalOf(options.signal);
-  const { datasets, isSingle } = await unlessGivenUp(target, signal, () =>
+  const { shown, native } = locateUtf8(target);
+  const { datasets, isSingle } = await unlessGivenUp(shown, signal, () =>
     openAll(sources, options, signal),
   );
   const manner: Manner = {
@@ -286,13 +289,35 @@ export async function importFiles(
     classesFile: 'classes.json',
   };
   const made = await conversionOfAll(datasets, target, convertOptions(options), manner);
-  const own = options.part === undefined ? target : made.path;
+  const at = options.part === undefined ? native : path.join(native, partName(options.part));
+  if (made.wasThere === true) {
+    const wanted = isSingle ? [] : made.columns.map(({ column }) => column);
+    assertSameColumns(at, made.path, wanted);
+  }
   const containers: ImportedContainer[] = [];
   for (const { column } of made.columns) {
-    containers.push(await factsOf(isSingle ? own : path.join(own, column), column));
+    containers.push(await factsOf(isSingle ? at : path.join(at, column), column));
   }
   const { wasThere } = made;
-  return { path: own, containers, isSingle, ...(wasThere === undefined ? {} : { wasThere }) };
+  return { path: made.path, containers, isSingle, ...(wasThere === undefined ? {} : { wasThere }) };
+}
+
+/**
+ * A part that was there has the columns that are wanted, or it is not what would have been made.
+ *
+ * @param wanted none: the part is a container itself
+ */
+function assertSameColumns(folder: string, shown: string, wanted: readonly string[]): void {
+  const entries = fs.readdirSync(folder, { withFileTypes: true });
+  const there = entries.filter((entry) => entry.isDirectory()).map(({ name }) => name);
+  if (there.length === wanted.length && wanted.every((name) => there.includes(name))) return;
+  const text = (names: readonly string[]): string =>
+    names.length === 0 ? 'one, without a name' : names.map(show).join(', ');
+  throw new LoaderxError(
+    'EXISTS',
+    `${shown}: it is there already, made with other columns (${text(there)}), and ${text(wanted)} are wanted: remove it, or choose another target`,
+    { path: shown },
+  );
 }
 
 /**
@@ -303,15 +328,18 @@ export async function importFiles(
  */
 export async function surveyFiles(
   sources: ImportSources,
-  target: string,
+  target: string | URL,
   options: ReadOptions = {},
 ): Promise<ImportResult> {
   knownFields(options, readFields);
   const signal = signalOf(options.signal);
-  return unlessGivenUp(target, signal, async () => {
+  const { shown } = locateUtf8(target);
+  return unlessGivenUp(shown, signal, async () => {
     const { datasets, isSingle } = await openAll(sources, options, signal);
     const containers = await survey(datasets, convertOptions({ ...options, codec: 'raw' }));
-    return { path: target, containers, isSingle };
+    const { part } = options;
+    const own = part === undefined ? shown : `${shown.replace(/[/\\]+$/, '')}/${partName(part)}`;
+    return { path: own, containers, isSingle };
   });
 }
 
