@@ -498,6 +498,7 @@ const rooms: readonly (readonly [string, readonly string[]])[] = [
     ],
   ],
   ['cli/import', ['importers/import', 'node:fs', 'cli/files', 'cli/part', ...cliDoors]],
+  ['cli/words', []],
   [
     'cli/main',
     [
@@ -518,7 +519,7 @@ const rooms: readonly (readonly [string, readonly string[]])[] = [
         'cli/merge',
         'cli/recode',
       ],
-      ...['cli/train-dict', 'cli/verify', ...cliDoors],
+      ...['cli/train-dict', 'cli/verify', 'cli/words', ...cliDoors],
     ],
   ],
 

@@ -22,7 +22,7 @@ import { signalOf, unlessGivenUp } from '../signal.js';
 import type { Codec, CodecOptions } from '../store/capability.js';
 import { knownFields } from '../store/fields.js';
 import { locateUtf8 } from '../store/path.js';
-import { fileSource } from './bytes.js';
+import { fileSource, readingFailed } from './bytes.js';
 import { csvFile } from './csv.js';
 import { jsonLinesFile } from './jsonl.js';
 import { npyDataset } from './npy.js';
@@ -375,7 +375,10 @@ async function openAll(
   const names: string[] = [];
   let isSingle = false;
   const kinds: ImportFormat[] = [];
-  for (const [, file] of named) kinds.push(await formatOf(file, options.format));
+  for (const [, file] of named) {
+    await assertExists(file);
+    kinds.push(await formatOf(file, options.format));
+  }
   // Archives are shards of one data set, not columns side by side.
   const archives = named.flatMap(([, file], at) => (kinds[at] === 'webdataset' ? [file] : []));
   for (const [at, [name, file]] of named.entries()) {
@@ -400,7 +403,10 @@ async function openAll(
     );
   }
   assertThere(names, options);
-  if (options.tokenizer === undefined) return { datasets, isSingle };
+  if (options.tokenizer === undefined) {
+    if ((options.strings ?? 'refuse') === 'refuse') assertNoText(datasets, columns);
+    return { datasets, isSingle };
+  }
   const { tokenizer } = options;
   if (!datasets.some(hasText)) {
     throw new ArgumentTypeError('tokenizer', 'a tokenizer is for text, and no column is text');
@@ -410,6 +416,24 @@ async function openAll(
     throw new ArgumentTypeError('tokenizer', `tokenizer must have encode, got ${show(own)}`);
   }
   return { datasets: datasets.map((each) => tokenized(each, own)), isSingle };
+}
+
+/** Said here and not by the converter, which has no tokenizers. */
+function assertNoText(datasets: readonly Dataset[], wanted: readonly string[] | undefined): void {
+  const all = datasets.flatMap(({ features }) => [...features]);
+  const columns = wanted === undefined ? all : all.filter(([name]) => wanted.includes(name));
+  const isText = ([, feature]: (typeof all)[number]): boolean =>
+    feature.kind === 'value' && feature.dtype === 'string';
+  const text = columns.find(isText);
+  if (text === undefined) return;
+  const others = columns.every(isText)
+    ? ''
+    : '; or leave it out by naming the columns that are wanted';
+  throw new LoaderxError(
+    'UNSUPPORTED',
+    `column ${show(text[0])} is string, which no container holds; strings: 'utf8' stores its bytes, ragged, and a tokenizer makes tokens of it${others}`,
+    { field: text[0] },
+  );
 }
 
 /** What is wanted, and of what a dtype is named, is there. */
@@ -446,6 +470,15 @@ function namedSources(sources: ImportSources): (readonly [string | undefined, st
     );
   }
   return list as (readonly [string | undefined, string])[];
+}
+
+/** Before anything is said of its kind. */
+async function assertExists(file: string): Promise<void> {
+  try {
+    await fs.promises.stat(file);
+  } catch (cause) {
+    throw readingFailed(file, cause);
+  }
 }
 
 async function formatOf(file: string, wanted: ImportFormat | undefined): Promise<ImportFormat> {

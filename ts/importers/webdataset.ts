@@ -129,15 +129,26 @@ export async function webDataset(
   const archives: Archive[] = [];
   const seen = new Map<string, Seen>();
   let names: readonly string[] = [];
+  let firstKey = '';
   let row = 0;
   for (const archive of paths) {
     const marks: number[] = [];
     let rowCount = 0;
     const take = (member: TarMember, column: string): Promise<Seen> =>
-      formOf(member, column, row, memberBytesMax);
+      formOf(member, column, row, memberBytesMax, columns !== undefined);
     for await (const sample of samplesOf(archive, { purpose: 'headers', columns, signal }, take)) {
-      assertAlike(archive, sample, row === 0 ? undefined : seen, row);
-      if (row === 0) names = [...sample.there];
+      if (row === 0) {
+        names = [...sample.there];
+        firstKey = sample.key;
+      }
+      try {
+        assertAlike(archive, sample, row === 0 ? undefined : seen, row);
+      } catch (error) {
+        const cause = error as LoaderxError;
+        await assertTogether(archive, sample.key, cause, signal);
+        await assertTogether(paths[0] as string, firstKey, cause, signal);
+        throw error;
+      }
       for (const [column, form] of sample.members) {
         const own = seen.get(column);
         if (own === undefined) seen.set(column, form);
@@ -264,11 +275,16 @@ function splitName(
   return { key, column };
 }
 
-function refusal(archive: string, member: TarMember, reason: string): LoaderxError {
+function refusal(
+  archive: string,
+  member: TarMember,
+  reason: string,
+  advice = '; leave others out by naming the columns that are wanted',
+): LoaderxError {
   const ends = Object.keys(kinds).map((end) => `.${end}`);
   return new LoaderxError(
     'UNSUPPORTED',
-    `${member.shown} ${reason}: ${ends.join(', ')} are read; leave others out by naming the columns that are wanted`,
+    `${member.shown} ${reason}: ${ends.join(', ')} are read${advice}`,
     { path: archive, field: member.name },
   );
 }
@@ -302,16 +318,49 @@ function assertAlike(
   }
 }
 
+/**
+ * Where samples differ, one of them may be in pieces, as archives are that have files in the order of their folder.
+ * Looked for only then, by reading the headers once more: so no keys are kept.
+ */
+async function assertTogether(
+  archive: string,
+  key: string,
+  { field, record }: LoaderxError,
+  signal: AbortSignal | undefined,
+): Promise<void> {
+  let pieces = 0;
+  const options = { purpose: 'headers', columns: [], signal } as const;
+  for await (const sample of samplesOf(archive, options, async () => undefined)) {
+    if (sample.key === key) pieces += 1;
+    if (pieces < 2) continue;
+    throw new LoaderxError(
+      'SOURCE',
+      `${archive}: the members of sample ${shownName(key)} do not stand beside each other, and what follows one another under one key is a sample: tar --sort=name makes such an archive`,
+      {
+        path: archive,
+        ...(field === undefined ? {} : { field }),
+        ...(record === undefined ? {} : { record }),
+      },
+    );
+  }
+}
+
 /** What a member becomes, by its first bytes. */
 async function formOf(
   member: TarMember,
   column: string,
   row: number,
   memberBytesMax: number,
+  isWanted: boolean,
 ): Promise<Seen> {
   const { archive } = member;
   const kind = kindOf(column);
-  if (kind === undefined) throw refusal(archive, member, 'is of a kind that is not read');
+  if (kind === undefined) {
+    const advice = isWanted
+      ? `, and ${show(column)} is among the columns that are wanted`
+      : undefined;
+    throw refusal(archive, member, 'is of a kind that is not read', advice);
+  }
   assertSize(archive, member, column, row, memberBytesMax);
   try {
     if (kind === 'array') {
