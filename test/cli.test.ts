@@ -233,6 +233,47 @@ t.test('what cannot be meant: exit code 2, and where the help is', async (t) => 
   t.notOk(existsSync(target), 'nothing was made');
 });
 
+t.test('what an import wants is said in words of the command line', async (t) => {
+  const place = scratch.folder();
+  const put = (name: string, bytes: string | Uint8Array): string => {
+    const file = path.join(place, name);
+    writeFileSync(file, bytes);
+    return file;
+  };
+  const target = path.join(place, 'out');
+  const csv = put('a.csv', 'id,word\n1,x\n');
+  const tar = put(
+    'a.tar',
+    tarOf([
+      { name: '0.cls', bytes: '1' },
+      { name: '0.json', bytes: '{}' },
+    ]),
+  );
+  const cases: readonly (readonly [number, readonly string[], RegExp])[] = [
+    [3, [csv], /--strings utf8 .*--tokenizer PACKAGE .*leave it out .*with --columns$/m],
+    [3, [put('a.txt', 'x\n')], /--strings utf8 .*--tokenizer PACKAGE makes tokens of it$/m],
+    [3, [put('b.csv', 'con\n1\n')], /; --names any takes/],
+    [2, [put('a.what', 'x')], /--format says it/],
+    [3, [path.join(place, 'none.what')], /none\.what: there is no such file/],
+    [3, [tar], /leave others out by naming those that are wanted with --columns$/m],
+    [3, [tar, '--columns', 'cls,json'], /"json" is among those of --columns: leave it out there$/m],
+    [3, [csv, '--columns', 'idd'], /there is no column "idd"; there are "id", "word"$/m],
+    [2, [csv, '--dtypes', 'idd=int8'], /--dtypes has "idd", .*there are "id", "word"$/m],
+    [3, [put('c.csv', 'id\n1\n'), '--part', '1/2'], /1 rows, too few for 2 parts/],
+  ];
+  for (const [wanted, [source = '', ...options], pattern] of cases) {
+    for (const manner of [['--codec', 'raw'], ['--dry-run']]) {
+      const { code, err } = await run(['import', source, target, ...manner, ...options]);
+      const line = [path.basename(source), ...manner, ...options].join(' ');
+      t.equal(code, wanted, line);
+      t.match(err, pattern, line);
+    }
+  }
+  const { out } = await run(['import', csv, target, '--dry-run', '--json']);
+  t.match(JSON.parse(out), { error: { code: 'UNSUPPORTED', message: /--strings utf8/ } });
+  t.match((await run(['import', '--help'])).out, /or env\[\/N\]/);
+});
+
 t.test('--part env: the part that the scheduler says', async (t) => {
   const target = path.join(scratch.folder(), 'out');
   const convert = (part: string, env: Readonly<Record<string, string>>): Promise<Ran> =>

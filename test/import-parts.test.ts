@@ -1,12 +1,18 @@
 // Parts of imports: for every kind of file all parts together are the whole, whatever their number.
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
+import { pathToFileURL } from 'node:url';
 import t from 'tap';
 import { exportNpz } from '../ts/exporters/npy.js';
 import { exportParquet } from '../ts/exporters/parquet.js';
-import { type ImportOptions, type ImportSources, importFiles } from '../ts/importers/import.js';
+import {
+  type ImportOptions,
+  type ImportSources,
+  importFiles,
+  surveyFiles,
+} from '../ts/importers/import.js';
 import { npyHeader } from '../ts/importers/npy-header.js';
-import { concat, logicalDigest, ndarray, open, partName, Ragged } from '../ts/index.js';
+import { concat, Dense, logicalDigest, ndarray, open, partName, Ragged } from '../ts/index.js';
 import { encodePng } from '../ts/inspect/png.js';
 import { bytesOf } from './support/hub.js';
 import { codeOf, failureOf } from './support/outcome.js';
@@ -146,6 +152,78 @@ t.test('parts are the whole', async (t) => {
   }
 });
 
+t.test('ragged and dense arrays of one npz, part by part', async (t) => {
+  const rows = 5000;
+  const folder = scratch.folder();
+  const text = Ragged.create(path.join(folder, 'text'), { ...raw, dtype: 'uint8', ndim: 2 });
+  await text.append(
+    Array.from({ length: rows }, (_, at) => {
+      const shape = [1 + (at % 3), 1 + (at % 5)] as const;
+      return ndarray('uint8', shape, bytesOf(shape[0] * shape[1], at));
+    }),
+  );
+  await text.close();
+  const label = Dense.create(path.join(folder, 'label'), { ...raw, dtype: 'int32', itemShape: [] });
+  const numbers = Int32Array.from({ length: rows }, (_, at) => at);
+  await label.append(ndarray('int32', [rows], numbers));
+  await label.close();
+  const npz = scratch.fresh('both.npz');
+  await exportNpz(folder, npz);
+  for (const of of [2, 3]) {
+    const target = scratch.fresh('parts');
+    const places: string[] = [];
+    for (let part = 0; part < of; part += 1) {
+      const { path: place } = await importFiles(npz, target, { ...raw, part: { part, of } });
+      const told = await surveyFiles(npz, target, { part: { part, of } });
+      t.equal(told.path, place);
+      for (const { column, records } of told.containers) {
+        await using reader = open(path.join(place, column));
+        t.equal(records, reader.length, `dry run: ${column} of part ${part} of ${of}`);
+      }
+      places.push(place);
+    }
+    for (const column of ['text', 'label']) {
+      const wanted = await digestOf([path.join(folder, column)]);
+      t.equal(await digestOf(places.map((place) => path.join(place, column))), wanted);
+    }
+  }
+});
+
+t.test('a dry run tells of the part alone', async (t) => {
+  const file = written('a.csv', 'id,word\n1,a\n2,b\n3,c\n4,d\n5,e\n');
+  const target = path.join(scratch.folder(), 'pc');
+  for (const [part, records, bytes] of [
+    [0, 2, 2],
+    [1, 3, 3],
+  ] as const) {
+    const told = await surveyFiles(file, pathToFileURL(target), {
+      strings: 'utf8',
+      part: { part, of: 2 },
+    });
+    t.match(told, { path: path.join(target, partName({ part, of: 2 })) });
+    t.match(told.containers, [{ records }, { column: 'word', records, itemBytes: bytes }]);
+  }
+});
+
+t.test('what is there of a part has the columns that are wanted', async (t) => {
+  const file = written('a.csv', 'id,price\n1,2\n3,4\n');
+  const target = scratch.fresh('parts');
+  const part = { part: 0, of: 2 };
+  await importFiles(file, pathToFileURL(target), { ...raw, part, columns: ['id'] });
+  t.match(await failureOf(() => importFiles(file, target, { ...raw, part })), {
+    code: 'EXISTS',
+    message: /part-00000-of-00002.*other columns \("id"\), and "id", "price" are wanted: remove it/,
+  });
+  t.match(await importFiles(file, target, { ...raw, part, columns: ['id'] }), { wasThere: true });
+  const single = scratch.fresh('parts');
+  await importFiles(written('a.npy', npy(false)), single, { ...raw, part });
+  t.equal(await codeOf(() => importFiles(file, single, { ...raw, part })), 'EXISTS');
+  t.equal(
+    await codeOf(() => importFiles(written('a.npy', npy(false)), target, { ...raw, part })),
+    'EXISTS',
+  );
+});
+
 t.test('a part is made once, and all have one dictionary', async (t) => {
   const file = written('a.npy', npy(false));
   const target = scratch.fresh('parts');
@@ -156,11 +234,12 @@ t.test('a part is made once, and all have one dictionary', async (t) => {
   const last = await importFiles(file, target, { ...options, part: { part: 3, of: 4 } });
   const dicts = [first, last].map((each) => readFileSync(path.join(each.path, 'dict.zr')));
   t.ok(dicts[0]?.equals(dicts[1] ?? Buffer.alloc(0)));
-  const many = { ...raw, part: { part: 0, of: count + 1 } };
-  t.match(await failureOf(() => importFiles(file, target, many)), {
-    code: 'INVALID_ARGUMENT',
-    message: /130 rows, too few for 131 parts/,
-  });
+  for (const index of [0, count]) {
+    const many = { part: { part: index, of: count + 1 } };
+    const few = { code: 'SOURCE', message: /130 rows, too few for 131 parts/ };
+    t.match(await failureOf(() => importFiles(file, target, { ...raw, ...many })), few);
+    t.match(await failureOf(() => surveyFiles(file, target, many)), few);
+  }
   const none = { ...raw, part: { part: 4, of: 4 } };
   t.equal(await codeOf(() => importFiles(file, target, none)), 'INVALID_ARGUMENT');
   const wrong = { ...raw, pictures: 'dense' } as never;

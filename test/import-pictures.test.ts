@@ -103,6 +103,11 @@ t.test('a size: rows and columns first or channels first', async (t) => {
   await importFiles(folder, grey, { ...raw, size: [4, 4], mode: 'L' });
   await using third = open(path.join(grey, 'image'));
   t.match(third, { itemShape: [4, 4] });
+  const plane = scratch.fresh('plane');
+  await importFiles(folder, plane, { ...raw, size: [4, 4], mode: 'L', layout: 'CHW' });
+  await using own = open(path.join(plane, 'image'));
+  t.match(own, { itemShape: [1, 4, 4] });
+  t.strictSame(own.record(0).data, third.record(0).data);
   await importFiles(folder, small, { ...raw, size: [4, 6] });
   await using fourth = open(path.join(small, 'image'));
   t.match(fourth, { itemShape: [4, 6, 3] });

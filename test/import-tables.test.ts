@@ -4,6 +4,7 @@ import { createHash } from 'node:crypto';
 import { readFileSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import t from 'tap';
+import { LoaderxError } from '../ts/errors.js';
 import { misfit, numberOf, type TableDType } from '../ts/importers/cells.js';
 import { type ImportOptions, importFiles, surveyFiles } from '../ts/importers/import.js';
 import { open } from '../ts/index.js';
@@ -148,7 +149,19 @@ t.test('refusals name file, column and row', async (t) => {
     ['csv', 'a\n1e400\n', {}, 'SOURCE', /outside of float64/],
     ['csv', 'a\n1e-400\n', {}, 'SOURCE', /which has 0/],
     ['csv', 'a\n-1\n18446744073709551615\n', {}, 'SOURCE', /outside of int64/],
-    ['csv', 'a\n1\n', { columns: ['b'] }, 'SOURCE', /no column "b"/],
+    ['csv', 'a,b\n1,2\n', { columns: ['c'] }, 'SOURCE', /no column "c"; there are "a", "b"$/],
+    ['csv', 'a,b\n1,2\n', { dtypes: { c: 'int8' } }, 'INVALID_ARGUMENT', /"c".*"a", "b"$/],
+    [
+      'jsonl',
+      '{"x":1}\n{"x":[3,null]}',
+      {},
+      'SOURCE',
+      /"x", row 1 \(line 2\): is a list, and row 0/,
+    ],
+    ['jsonl', '{"x":[3,null]}', {}, 'SOURCE', /"x", row 0 \(line 1\): has null in a list/],
+    ['jsonl', '{"x":[null]}', {}, 'SOURCE', /row 0 \(line 1\): has null in a list/],
+    ['jsonl', '{"x":[[1],[null]]}', {}, 'SOURCE', /row 0 \(line 1\): has null in a list/],
+    ['jsonl', `{"x":${'['.repeat(5000)}${']'.repeat(5000)}}`, {}, 'SOURCE', /more than 32 levels/],
     ['jsonl', '{"a":1}\n{"a":null}', {}, 'SOURCE', /"a", row 1 \(line 2\): is null/],
     ['jsonl', '{"a":1}\n{}', {}, 'SOURCE', /row 1 \(line 2\): is missing/],
     ['jsonl', '{"a":1}\n{"a":1,"b":2}', {}, 'SOURCE', /"b", row 1 .*first row has not/],
@@ -181,6 +194,33 @@ t.test('refusals name file, column and row', async (t) => {
     ),
     'INVALID_ARGUMENT',
   );
+});
+
+t.test('whatever JSON says, an error has a code', async (t) => {
+  let seed = 7;
+  const random = (below: number): number => {
+    seed = (Math.imul(seed, 1664525) + 1013904223) >>> 0;
+    return (seed >>> 8) % below;
+  };
+  const simple = [null, true, false, 0, -1, 1.5, 1e300, 2 ** 60, 'x', '', -0, {}, { a: null }];
+  const value = (depth: number): unknown => {
+    if (depth === 0 || random(3) === 0) return simple[random(simple.length)];
+    return Array.from({ length: random(4) }, () => value(depth - 1));
+  };
+  const file = fileOf('x.jsonl', '');
+  let made = 0;
+  for (let round = 0; round < 2000; round += 1) {
+    const rows = Array.from({ length: 1 + random(2) }, () => ({ x: value(random(4)) }));
+    writeFileSync(file, rows.map((row) => JSON.stringify(row)).join('\n'));
+    try {
+      await surveyFiles(file, 'out', { strings: 'utf8' });
+      made += 1;
+    } catch (error) {
+      if (error instanceof LoaderxError) continue;
+      t.fail(`${JSON.stringify(rows)}: ${error}`);
+    }
+  }
+  t.ok(made > 100, 'some are columns');
 });
 
 t.test('numbers as programs print them are kept', async (t) => {

@@ -439,6 +439,20 @@ t.test('samples that are not alike, and members that cannot be', async (t) => {
       },
     ],
     [
+      'samples in pieces',
+      [label('b.cls'), label('a.id'), label('a.cls'), label('b.id')],
+      {
+        code: 'SOURCE',
+        record: 1,
+        message: /the members of sample "b" do not stand beside each other.*tar --sort=name/,
+      },
+    ],
+    [
+      'samples in pieces, with the later one in two',
+      [label('c.cls'), label('a.id'), label('a.cls'), label('b.cls'), label('a.count')],
+      { code: 'SOURCE', message: /sample "a" do not stand beside each other/ },
+    ],
+    [
       'a member twice',
       [label('a.cls'), label('a.cls')],
       { code: 'SOURCE', field: 'cls', message: /"a\.cls": sample "a" has a member "cls" already/ },
@@ -568,7 +582,7 @@ t.test('samples that are not alike, and members that cannot be', async (t) => {
 t.test('an archive that changes between the two readings', async (t) => {
   const file = archive([0, 1, 2].flatMap(sample));
   const size = readFileSync(file).length;
-  const dataset = await webDataset([file], {});
+  const { dataset } = await webDataset([file], {});
   const readAll = async (): Promise<void> => {
     for await (const _ of dataset.batches({ columns: ['cls'] }));
   };

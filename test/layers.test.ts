@@ -336,7 +336,7 @@ const rooms: readonly (readonly [string, readonly string[]])[] = [
       ...['converter/parquet', 'converter/survey', 'importers/bytes', 'importers/csv'],
       ...['importers/jsonl', 'importers/npy', 'importers/npy-ragged', 'importers/table'],
       ...['importers/pictures', 'importers/text', 'importers/tokenizer', 'importers/zip'],
-      ...['importers/webdataset', 'node:fs', 'parts'],
+      ...['importers/webdataset', 'node:fs', 'parts', 'store/path'],
     ],
   ],
   ['exporters/target', ['errors', 'node:crypto', 'node:fs/promises', 'node:path', 'store/folder']],
@@ -504,6 +504,7 @@ const rooms: readonly (readonly [string, readonly string[]])[] = [
     ],
   ],
   ['cli/import', ['importers/import', 'node:fs', 'cli/files', 'cli/part', ...cliDoors]],
+  ['cli/words', []],
   [
     'cli/main',
     [
@@ -524,7 +525,7 @@ const rooms: readonly (readonly [string, readonly string[]])[] = [
         'cli/merge',
         'cli/recode',
       ],
-      ...['cli/train-dict', 'cli/verify', ...cliDoors],
+      ...['cli/train-dict', 'cli/verify', 'cli/words', ...cliDoors],
     ],
   ],
 

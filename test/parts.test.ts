@@ -141,7 +141,7 @@ t.test('a dataset that gives no ranges is read from its beginning', async (t) =>
   t.match(
     await failureOf(() => convert(plain(5), elsewhere, { ...one, part: { part: 0, of: 7 } })),
     {
-      code: 'INVALID_ARGUMENT',
+      code: 'SOURCE',
       message: /5 rows, too few for 7 parts/,
     },
   );

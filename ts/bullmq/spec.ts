@@ -28,7 +28,7 @@ export interface ConversionSpec {
   readonly columns?: readonly string[] | undefined;
   /** `'utf8'`: strings become ragged bytes. They are refused unless given. */
   readonly strings?: 'refuse' | 'utf8' | undefined;
-  /** As for `convert`. */
+  /** `'any'`: names of splits and columns that only this system may take, such as `con`, or two that differ by case. */
   readonly names?: 'portable' | 'any' | undefined;
   /** `'ragged'`: pictures are, even if all of a part are of one size. */
   readonly pictures?: 'ragged' | undefined;

@@ -29,6 +29,7 @@ import { type ColourWish, Interrupted, type Surroundings, Terminal } from './ter
 import { plain, plainJson } from './text.js';
 import { trainDictCommand } from './train-dict.js';
 import { verifyCommand } from './verify.js';
+import { commandText } from './words.js';
 
 /** All commands, in the order of the overview. */
 export const commands: readonly Command[] = [
@@ -158,10 +159,12 @@ function failed(command: Command, error: unknown, around: Surroundings, json: bo
   const { message } = error;
   if (json) {
     const record =
-      error instanceof UsageError ? { code: 'INVALID_ARGUMENT', message } : error.toJSON();
+      error instanceof UsageError
+        ? { code: 'INVALID_ARGUMENT', message }
+        : { ...error.toJSON(), message: commandText(message) };
     around.stdout.write(`${plainJson(JSON.stringify({ error: record }, undefined, 2))}\n`);
   } else {
-    around.stderr.write(`loaderx ${command.name}: ${plain(message)}\n`);
+    around.stderr.write(`loaderx ${command.name}: ${plain(commandText(message))}\n`);
     if (isUsage) around.stderr.write(`  npx loaderx ${command.name} --help\n`);
   }
   return isUsage ? exitCodes.usage : exitCodes.failed;

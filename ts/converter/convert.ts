@@ -14,7 +14,7 @@
 import fs from 'node:fs';
 import path from 'node:path';
 import { trainDict } from '../dict.js';
-import { ArgumentRangeError, ArgumentTypeError, LoaderxError, show } from '../errors.js';
+import { ArgumentTypeError, LoaderxError, show } from '../errors.js';
 import { type Part, partBuilt, partOf, partRange } from '../parts.js';
 import { givenUp, isAborted, signalOf } from '../signal.js';
 import type { CodecOptions } from '../store/capability.js';
@@ -176,7 +176,8 @@ function plansBeside(datasets: readonly Dataset[], settings: Settings): Plan[] {
     if (columns?.length === 0) continue;
     plans.push(planOf(undefined, dataset, { ...settings, columns }));
   }
-  assertEqualCounts(plans.map((plan) => [namesText(plan), plan.dataset.rowCount] as const));
+  // Of the wholes: a dataset without ranges is not cut to a part before its rows are read.
+  assertEqualCounts(plans.map((plan) => [namesText(plan), plan.whole.rowCount] as const));
   return plans;
 }
 
@@ -214,7 +215,7 @@ export async function survey(
 }
 
 async function surveyed(
-  { dataset, layouts }: Plan,
+  { dataset, layouts, firstRow: base, rowCount, skipped, limit }: Plan,
   { signal, column: { imageLimits } }: Settings,
   meter: Meter,
 ): Promise<SurveyedColumn[]> {
@@ -223,24 +224,32 @@ async function surveyed(
     layout,
     form: new Surveyor(column, layout, imageLimits),
   }));
-  const { rowCount } = dataset;
   if (rowCount !== undefined && forms.every(({ layout }) => layout.kind === 'dense')) {
     return forms.map(({ form }) => form.ofRows(rowCount));
   }
   let records = 0;
+  // Rows that the dataset gave, those before a part's among them.
+  let position = 0;
   const request = { columns: [...layouts.keys()], ...(signal === undefined ? {} : { signal }) };
   for await (const batch of dataset.batches(request)) {
     signal?.throwIfAborted();
-    const count = rowsOf(batch, records);
+    const batchRow = base - skipped + position;
+    const count = rowsOf(batch, batchRow);
+    const from = Math.min(count, Math.max(0, skipped - position));
+    const to = limit === undefined ? count : Math.min(count, skipped + limit - position);
+    position += count;
     let bytes = 0;
-    for (const { column, layout, form } of forms) {
-      const rows = checkedColumn(batch, column, layout, count, records);
-      bytes += bytesOf(rows);
-      await form.add(rows, records);
+    if (from < to) {
+      for (const { column, layout, form } of forms) {
+        const rows = sliceRows(checkedColumn(batch, column, layout, count, batchRow), from, to);
+        bytes += bytesOf(rows);
+        await form.add(rows, batchRow + from);
+      }
     }
     batch.done?.();
-    records += count;
-    meter.add(undefined, count, bytes);
+    records += Math.max(0, to - from);
+    meter.add(undefined, Math.max(0, to - from), bytes);
+    if (records === limit) break;
   }
   if (records === 0) throw new LoaderxError('SOURCE', 'the dataset has no rows');
   return forms.map(({ form }) => form.found(records));
@@ -453,10 +462,11 @@ function rowsOfPart(
     );
   }
   const { first, end } = partRange(rowCount, part);
-  if (first === end) {
-    throw new ArgumentRangeError(
-      'part',
-      `${inSplit(split)} has ${rowCount} rows, too few for ${part.of} parts: part ${part.part} is empty`,
+  // Said in every part: of a set, none is made where one cannot be.
+  if (rowCount < part.of) {
+    throw new LoaderxError(
+      'SOURCE',
+      `${inSplit(split)} has ${rowCount} rows, too few for ${part.of} parts: some would be empty`,
     );
   }
   const own = dataset.range?.(first, end);

@@ -77,7 +77,7 @@ export function misfit(cell: Cell, dtype: TableDType): string | undefined {
   if (dtype === 'float32' || dtype === 'float64') return floatMisfit(cell, dtype);
   const exact = isDecimal(cell) ? wholeOf(cell) : cell;
   if (exact === undefined) return 'is no whole number';
-  const [least, most] = rangeOf(dtype);
+  const [least, most] = ranges.get(dtype) as readonly [bigint, bigint];
   return exact < least || exact > most ? `is outside of ${dtype}` : undefined;
 }
 
@@ -86,12 +86,13 @@ function wholeOf({ value }: Decimal): number | undefined {
   return Number.isSafeInteger(value) && !Object.is(value, -0) ? value : undefined;
 }
 
-function rangeOf(dtype: Exclude<TableDType, 'bool' | 'float32' | 'float64'>): [bigint, bigint] {
-  const bits = BigInt(dtype.replace(/\D/g, ''));
-  return dtype.startsWith('u')
-    ? [0n, 2n ** bits - 1n]
-    : [-(2n ** (bits - 1n)), 2n ** (bits - 1n) - 1n];
-}
+/** Least and most of each; worked out once, since every cell is held against them. */
+const ranges: ReadonlyMap<string, readonly [bigint, bigint]> = new Map(
+  [8n, 16n, 32n, 64n].flatMap((bits) => [
+    [`uint${bits}`, [0n, 2n ** bits - 1n]] as const,
+    [`int${bits}`, [-(2n ** (bits - 1n)), 2n ** (bits - 1n) - 1n]] as const,
+  ]),
+);
 
 /** Any text of so few digits comes back from its double, or its float, as it was. */
 const sureDigits = { float64: 15, float32: 6 } as const;

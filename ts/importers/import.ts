@@ -17,11 +17,12 @@ import { parquetSplits } from '../converter/parquet.js';
 import type { SurveyedColumn } from '../converter/survey.js';
 import { ArgumentTypeError, LoaderxError, show } from '../errors.js';
 import { info } from '../inspect/info.js';
-import type { Part } from '../parts.js';
+import { type Part, partName } from '../parts.js';
 import { signalOf, unlessGivenUp } from '../signal.js';
 import type { Codec, CodecOptions } from '../store/capability.js';
 import { knownFields } from '../store/fields.js';
-import { fileSource } from './bytes.js';
+import { locateUtf8 } from '../store/path.js';
+import { fileSource, readingFailed } from './bytes.js';
 import { csvFile } from './csv.js';
 import { jsonLinesFile } from './jsonl.js';
 import { npyDataset } from './npy.js';
@@ -70,16 +71,16 @@ export interface ReadOptions extends PictureOptions {
    * `PACKAGE:EXPORT`, of the user's own, found from the working folder; or an object with `encode`.
    */
   readonly tokenizer?: string | Tokenizer | undefined;
-  /** As for `convert`. */
+  /** `'any'`: names of columns that only this system may take, such as `con`, or two that differ by case. */
   readonly names?: NameRule | undefined;
   /** What a member of a tar archive may be at most. */
   readonly limits?: MemberLimits | undefined;
   /**
    * Only these records, as `partRange` has them: the target is `target/part-00003-of-00064` then. What is
-   * there already is taken for done, as for `convert`.
+   * there already is taken for done, and not looked at but for its columns.
    */
   readonly part?: Part | undefined;
-  /** As for `convert`: for parts of pictures that differ. */
+  /** `'ragged'`: pictures become ragged even if all are of one size, as those of one part may be. */
   readonly pictures?: 'ragged' | undefined;
   /** Told now and then. */
   readonly onProgress?: ((progress: ImportProgress) => void) | undefined;
@@ -131,6 +132,8 @@ interface Opened {
   readonly datasets: readonly Dataset[];
   /** Whether it has one column by its nature: without a name, it becomes the target itself. */
   readonly isOne: boolean;
+  /** All columns it has, where its datasets have only those that are wanted. */
+  readonly names?: readonly string[];
 }
 
 interface Format {
@@ -211,7 +214,8 @@ const formats: Readonly<Record<ImportFormat, Format>> = {
         // A pipe of such a name would be waited for without end.
         for (const archive of own) archives.push((await fileSource(archive)).name);
       }
-      return { datasets: [await webDataset(archives, options)], isOne: false };
+      const { dataset, names } = await webDataset(archives, options);
+      return { datasets: [dataset], isOne: false, names };
     },
   },
 };
@@ -238,7 +242,8 @@ async function folderFormat(folder: string): Promise<ImportFormat> {
 
 async function table(file: TableFile, options: ReadOptions): Promise<Opened> {
   await fileSource(file.name);
-  return { datasets: [await tableDataset(file, options)], isOne: false };
+  const { dataset, names } = await tableDataset(file, options);
+  return { datasets: [dataset], isOne: false, names };
 }
 
 /** Whether an array says the sizes of another one's records. */
@@ -257,15 +262,16 @@ export const importFormats = Object.keys(formats) as readonly ImportFormat[];
  *
  * @param sources paths, or paths by name: `{ image: 'a.npy', label: 'b.npy' }` makes `target/image` and
  *   `target/label`
- * @throws TypeError, RangeError (INVALID_ARGUMENT) for arguments that cannot be, and for a part that would be empty;
+ * @param target a path, or a `file:` URL
+ * @throws TypeError, RangeError (INVALID_ARGUMENT) for arguments that cannot be;
  *   LoaderxError MALFORMED for damaged files, UNSUPPORTED for kinds and dtypes that are not read, SOURCE for values
- *   that no record can be, for counts that differ and for samples of an archive that have not the same members,
- *   EXISTS where anything is at the target (but not for a part: then it is done), LOCKED while another process
+ *   that no record can be, for counts that differ, for fewer records than parts and for samples of an archive that have not the same members,
+ *   EXISTS where anything is at the target (a part that is there is done, if it has the same columns), LOCKED while another process
  *   builds it, DICTIONARY where none can be trained, NOT_FOUND, IO, TOO_LARGE, ABORTED; nothing stays behind
  */
 export async function importFiles(
   sources: ImportSources,
-  target: string,
+  target: string | URL,
   options: ImportOptions,
 ): Promise<ImportResult> {
   const fields = knownFields(options, importFields);
@@ -273,7 +279,8 @@ export async function importFiles(
     throw new ArgumentTypeError('codec', "codec must be 'raw', 'zstd' or 'zstd_dict': none came");
   }
   const signal = signalOf(options.signal);
-  const { datasets, isSingle } = await unlessGivenUp(target, signal, () =>
+  const { shown, native } = locateUtf8(target);
+  const { datasets, isSingle } = await unlessGivenUp(shown, signal, () =>
     openAll(sources, options, signal),
   );
   const manner: Manner = {
@@ -283,13 +290,35 @@ export async function importFiles(
     classesFile: 'classes.json',
   };
   const made = await conversionOfAll(datasets, target, convertOptions(options), manner);
-  const own = options.part === undefined ? target : made.path;
+  const at = options.part === undefined ? native : path.join(native, partName(options.part));
+  if (made.wasThere === true) {
+    const wanted = isSingle ? [] : made.columns.map(({ column }) => column);
+    assertSameColumns(at, made.path, wanted);
+  }
   const containers: ImportedContainer[] = [];
   for (const { column } of made.columns) {
-    containers.push(await factsOf(isSingle ? own : path.join(own, column), column));
+    containers.push(await factsOf(isSingle ? at : path.join(at, column), column));
   }
   const { wasThere } = made;
-  return { path: own, containers, isSingle, ...(wasThere === undefined ? {} : { wasThere }) };
+  return { path: made.path, containers, isSingle, ...(wasThere === undefined ? {} : { wasThere }) };
+}
+
+/**
+ * A part that was there has the columns that are wanted, or it is not what would have been made.
+ *
+ * @param wanted none: the part is a container itself
+ */
+function assertSameColumns(folder: string, shown: string, wanted: readonly string[]): void {
+  const entries = fs.readdirSync(folder, { withFileTypes: true });
+  const there = entries.filter((entry) => entry.isDirectory()).map(({ name }) => name);
+  if (there.length === wanted.length && wanted.every((name) => there.includes(name))) return;
+  const text = (names: readonly string[]): string =>
+    names.length === 0 ? 'one, without a name' : names.map(show).join(', ');
+  throw new LoaderxError(
+    'EXISTS',
+    `${shown}: it is there already, made with other columns (${text(there)}), and ${text(wanted)} are wanted: remove it, or choose another target`,
+    { path: shown },
+  );
 }
 
 /**
@@ -300,15 +329,18 @@ export async function importFiles(
  */
 export async function surveyFiles(
   sources: ImportSources,
-  target: string,
+  target: string | URL,
   options: ReadOptions = {},
 ): Promise<ImportResult> {
   knownFields(options, readFields);
   const signal = signalOf(options.signal);
-  return unlessGivenUp(target, signal, async () => {
+  const { shown } = locateUtf8(target);
+  return unlessGivenUp(shown, signal, async () => {
     const { datasets, isSingle } = await openAll(sources, options, signal);
     const containers = await survey(datasets, convertOptions({ ...options, codec: 'raw' }));
-    return { path: target, containers, isSingle };
+    const { part } = options;
+    const own = part === undefined ? shown : `${shown.replace(/[/\\]+$/, '')}/${partName(part)}`;
+    return { path: own, containers, isSingle };
   });
 }
 
@@ -335,10 +367,19 @@ async function openAll(
   signal: AbortSignal | undefined,
 ): Promise<AllOpened> {
   const named = namedSources(sources);
+  const { columns } = options;
+  if (columns !== undefined && !Array.isArray(columns)) {
+    throw new ArgumentTypeError('columns', `columns must be a list of names, got ${show(columns)}`);
+  }
   const datasets: Dataset[] = [];
+  /** Of all columns, whether they are wanted or not. */
+  const names: string[] = [];
   let isSingle = false;
   const kinds: ImportFormat[] = [];
-  for (const [, file] of named) kinds.push(await formatOf(file, options.format));
+  for (const [, file] of named) {
+    await assertExists(file);
+    kinds.push(await formatOf(file, options.format));
+  }
   // Archives are shards of one data set, not columns side by side.
   const archives = named.flatMap(([, file], at) => (kinds[at] === 'webdataset' ? [file] : []));
   for (const [at, [name, file]] of named.entries()) {
@@ -358,8 +399,15 @@ async function openAll(
     }
     isSingle = opened.isOne && name === undefined && named.length === 1;
     datasets.push(...opened.datasets);
+    names.push(
+      ...(opened.names ?? opened.datasets.flatMap(({ features }) => [...features.keys()])),
+    );
   }
-  if (options.tokenizer === undefined) return { datasets, isSingle };
+  assertThere(names, options);
+  if (options.tokenizer === undefined) {
+    if ((options.strings ?? 'refuse') === 'refuse') assertNoText(datasets, columns);
+    return { datasets, isSingle };
+  }
   const { tokenizer } = options;
   if (!datasets.some(hasText)) {
     throw new ArgumentTypeError('tokenizer', 'a tokenizer is for text, and no column is text');
@@ -369,6 +417,42 @@ async function openAll(
     throw new ArgumentTypeError('tokenizer', `tokenizer must have encode, got ${show(own)}`);
   }
   return { datasets: datasets.map((each) => tokenized(each, own)), isSingle };
+}
+
+/** Said here and not by the converter, which has no tokenizers. */
+function assertNoText(datasets: readonly Dataset[], wanted: readonly string[] | undefined): void {
+  const all = datasets.flatMap(({ features }) => [...features]);
+  const columns = wanted === undefined ? all : all.filter(([name]) => wanted.includes(name));
+  const isText = ([, feature]: (typeof all)[number]): boolean =>
+    feature.kind === 'value' && feature.dtype === 'string';
+  const text = columns.find(isText);
+  if (text === undefined) return;
+  const others = columns.every(isText)
+    ? ''
+    : '; or leave it out by naming the columns that are wanted';
+  throw new LoaderxError(
+    'UNSUPPORTED',
+    `column ${show(text[0])} is string, which no container holds; strings: 'utf8' stores its bytes, ragged, and a tokenizer makes tokens of it${others}`,
+    { field: text[0] },
+  );
+}
+
+/** What is wanted, and of what a dtype is named, is there. */
+function assertThere(names: readonly string[], { columns, dtypes }: ReadOptions): void {
+  const all = names.slice(0, 100).map(show).join(', ');
+  const column = columns?.find((name) => !names.includes(name));
+  if (column !== undefined) {
+    throw new LoaderxError('SOURCE', `there is no column ${show(column)}; there are ${all}`, {
+      field: column,
+    });
+  }
+  const typed = Object.keys(dtypes ?? {}).find((name) => name !== '*' && !names.includes(name));
+  if (typed !== undefined) {
+    throw new ArgumentTypeError(
+      'dtypes',
+      `dtypes has ${show(typed)}, and there is no such column; there are ${all}`,
+    );
+  }
 }
 
 function namedSources(sources: ImportSources): (readonly [string | undefined, string])[] {
@@ -387,6 +471,15 @@ function namedSources(sources: ImportSources): (readonly [string | undefined, st
     );
   }
   return list as (readonly [string | undefined, string])[];
+}
+
+/** Before anything is said of its kind. */
+async function assertExists(file: string): Promise<void> {
+  try {
+    await fs.promises.stat(file);
+  } catch (cause) {
+    throw readingFailed(file, cause);
+  }
 }
 
 async function formatOf(file: string, wanted: ImportFormat | undefined): Promise<ImportFormat> {

@@ -46,10 +46,13 @@ function cellsOf(path: string, line: number, text: string): ReadonlyMap<string, 
   if (typeof value !== 'object' || value === null || Array.isArray(value)) {
     throw new LoaderxError('MALFORMED', `${path}, line ${line}: it is no object`, { path });
   }
-  return new Map(Object.entries(value).map(([name, each]) => [name, cellOf(each)]));
+  return new Map(Object.entries(value).map(([name, each]) => [name, cellOf(each, 0)]));
 }
 
-function cellOf(value: unknown): Cell {
+/** What is nested deeper is no record: a stack is not to be used up by what others wrote. */
+const depthMax = 32;
+
+function cellOf(value: unknown, depth: number): Cell {
   switch (typeof value) {
     case 'number':
     case 'bigint':
@@ -59,6 +62,9 @@ function cellOf(value: unknown): Cell {
     default:
   }
   if (value === null) return null;
-  if (Array.isArray(value)) return value.map(cellOf);
+  if (Array.isArray(value)) {
+    if (depth === depthMax) return { unsupported: `a list of more than ${depthMax} levels` };
+    return value.map((each) => cellOf(each, depth + 1));
+  }
   return value instanceof Decimal ? value : { unsupported: 'an object' };
 }

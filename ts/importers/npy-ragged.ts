@@ -36,27 +36,51 @@ export async function raggedNpyDataset(
   }
   let feature: Feature = { kind: 'value', dtype: itemsHeader.dtype };
   for (let axis = 0; axis < rank; axis += 1) feature = { kind: 'list', item: feature };
+  return rowsOf(
+    { items, dims, column, rank, features: new Map([[column, feature]]), whole: rowCount },
+    { first: 0, end: rowCount },
+  );
+}
+
+interface Pair {
+  readonly items: ByteSource;
+  readonly dims: ByteSource;
+  readonly column: string;
+  readonly rank: number;
+  readonly features: Dataset['features'];
+  /** Records of the whole. */
+  readonly whole: number;
+}
+
+/** Records from `first` to `end - 1`. */
+interface Rows {
+  readonly first: number;
+  readonly end: number;
+}
+
+function rowsOf(pair: Pair, rows: Rows): Dataset {
+  const { first, end } = rows;
   return {
-    features: new Map([[column, feature]]),
-    rowCount,
-    batches: (options) => batches(items, dims, column, rowCount, rank, options?.signal),
+    features: pair.features,
+    rowCount: end - first,
+    range: (from, to) => rowsOf(pair, { first: first + from, end: first + to }),
+    batches: (options) => batches(pair, rows, options?.signal),
   };
 }
 
 async function* batches(
-  items: ByteSource,
-  dims: ByteSource,
-  column: string,
-  rowCount: number,
-  rank: number,
+  { items, dims, column, rank, whole }: Pair,
+  rows: Rows,
   signal: AbortSignal | undefined,
 ): AsyncGenerator<RowBatch, void, undefined> {
   await using values = await npyItems(items);
   await using sizes = await npyItems(dims);
   const { itemBytes } = values.header.info;
   let left = values.header.shape[0] ?? 0;
-  for (let first = 0; first < rowCount; first += rowsMax) {
-    const count = Math.min(rowsMax, rowCount - first);
+  // Where the first record's items begin, only the sizes of all before it say.
+  for (let first = 0; first < rows.end; ) {
+    const isBefore = first < rows.first;
+    const count = Math.min(rowsMax, (isBefore ? rows.first : rows.end) - first);
     const read = await sizes.read(count * rank);
     const numbers = Array.from(read as BigUint64Array, Number);
     for (let from = 0; from < count; ) {
@@ -72,10 +96,14 @@ async function* batches(
             { field: column, record: first + to },
           );
         }
-        if (to > from && (taken + record) * itemBytes > batchBytes) break;
+        if (!isBefore && to > from && (taken + record) * itemBytes > batchBytes) break;
         taken += record;
       }
       left -= taken;
+      if (isBefore) {
+        await values.skip(taken);
+        break;
+      }
       const offsets = offsetsOf(numbers.slice(from * rank, to * rank), to - from, rank);
       yield {
         rowCount: to - from,
@@ -83,8 +111,9 @@ async function* batches(
       };
       from = to;
     }
+    first += count;
   }
-  if (left > 0) {
+  if (rows.end === whole && left > 0) {
     throw new LoaderxError('SOURCE', `${items.name}: ${left} items are left over by ${dims.name}`, {
       field: column,
     });

@@ -114,6 +114,8 @@ export interface NpyItems extends AsyncDisposable {
   readonly header: NpyHeader;
   /** The next ones, in memory of their own. */
   read(count: number): Promise<Data>;
+  /** Passes over so many. */
+  skip(count: number): Promise<void>;
 }
 
 /** @throws LoaderxError MALFORMED where the file is shorter than its header says */
@@ -129,6 +131,7 @@ export async function npyItems(source: ByteSource): Promise<NpyItems> {
       turned(Buffer.from(bytes.buffer), swapBytes);
       return new info.constructorOf(bytes.buffer);
     },
+    skip: (count) => stream.skip(count * info.itemBytes),
     [Symbol.asyncDispose]: () => stream.close(),
   };
 }

@@ -22,7 +22,10 @@ import { readingFailed } from './bytes.js';
 export interface PictureOptions {
   /** Height and width that all get; their own unless given. */
   readonly size?: readonly [height: number, width: number] | undefined;
-  /** Where the channels of a picture of a size lie: behind its rows and columns, unless given. */
+  /**
+   * Where the channels of a picture of a size lie: behind its rows and columns, unless given. Of mode `L` records
+   * are `[H, W]`, and `[1, H, W]` with `'CHW'`.
+   */
   readonly layout?: 'HWC' | 'CHW' | undefined;
   /** The mode that all get: `RGB` unless given where there is a size, else their own. */
   readonly mode?: string | undefined;
@@ -132,8 +135,8 @@ function shapeOf(
   mode: string,
   layout: 'HWC' | 'CHW',
 ): readonly number[] {
-  if (mode === 'L') return [height, width];
   const channels = mode.length;
+  if (mode === 'L' && layout === 'HWC') return [height, width];
   return layout === 'HWC' ? [height, width, channels] : [channels, height, width];
 }
 
@@ -288,11 +291,12 @@ async function sized(
 ): Promise<NdArray> {
   const picture = await decodeImage(bytes, { mode });
   const array = await resized(picture, size, mode);
-  return layout === 'HWC' || mode === 'L' ? array : channelsFirst(array);
+  return layout === 'HWC' ? array : channelsFirst(array);
 }
 
 function channelsFirst({ shape, data }: NdArray<'uint8'>): NdArray<'uint8'> {
-  const [height = 0, width = 0, channels = 0] = shape;
+  // Of grey, [H, W], there is one channel.
+  const [height = 0, width = 0, channels = 1] = shape;
   const pixels = height * width;
   const planes = new Uint8Array(data.length);
   for (let channel = 0; channel < channels; channel += 1) {

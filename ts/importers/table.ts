@@ -58,14 +58,23 @@ interface Seen {
  * @throws LoaderxError SOURCE for a null, a column that is missing in a row, and values of two kinds, with
  *   `field` and `record`; MALFORMED for what is no such file; NOT_FOUND, IO
  */
-export async function tableDataset(file: TableFile, options: TableOptions): Promise<Dataset> {
+export async function tableDataset(
+  file: TableFile,
+  options: TableOptions,
+): Promise<{
+  readonly dataset: Dataset;
+  /** All columns of the file, also those that are not wanted. */
+  readonly names: readonly string[];
+}> {
   const { signal } = options;
   const dtypes = checkedDTypes(options.dtypes);
   const seen = new Map<string, Seen>();
+  const names: string[] = [];
   let rowCount = 0;
   for await (const row of file.rows(signal)) {
     if (rowCount === 0) {
       for (const name of row.cells.keys()) {
+        names.push(name);
         if (options.columns?.includes(name) === false) continue;
         const none = { hasDecimal: false, isNegative: false, isWide: false, row: 0 };
         seen.set(name, { kind: undefined, ...none });
@@ -86,8 +95,10 @@ export async function tableDataset(file: TableFile, options: TableOptions): Prom
     throw new LoaderxError('SOURCE', `${file.name}: there are no rows`, { path: file.name });
   }
   const columns = new Map<string, TableDType | 'text'>();
-  for (const [name, column] of seen)
-    columns.set(name, settled(column, dtypes[name] ?? dtypes['*']));
+  for (const [name, column] of seen) {
+    const wanted = Object.hasOwn(dtypes, name) ? dtypes[name] : dtypes['*'];
+    columns.set(name, settled(column, wanted));
+  }
   const features = new Map<string, Feature>();
   for (const [name, dtype] of columns) {
     features.set(
@@ -97,11 +108,12 @@ export async function tableDataset(file: TableFile, options: TableOptions): Prom
         : { kind: 'value', dtype: dtype === 'text' ? 'string' : dtype },
     );
   }
-  return {
+  const dataset: Dataset = {
     features,
     rowCount,
     batches: (request) => batches(file, columns, seen, request?.columns, request?.signal),
   };
+  return { dataset, names };
 }
 
 function checkedDTypes(dtypes: unknown): TableDTypes {
@@ -184,6 +196,7 @@ function lookList(
 ): void {
   for (const cell of list) {
     if (Array.isArray(cell)) lookList(seen, cell, fault);
+    else if (cell === null) throw fault('has null in a list, and containers hold no nulls');
     else if (kindOf(cell, fault) === 'number') lookNumber(seen, cell);
     else throw fault('is a list of something else than numbers');
   }

@@ -113,7 +113,11 @@ export async function archivesIn(folder: string): Promise<readonly string[] | un
 export async function webDataset(
   paths: readonly string[],
   options: WebDatasetOptions,
-): Promise<Dataset> {
+): Promise<{
+  readonly dataset: Dataset;
+  /** All columns of the first sample, also those that are not wanted. */
+  readonly names: readonly string[];
+}> {
   const { columns, signal } = options;
   const rule = pictureRule(options);
   const memberBytesMax = options.limits?.memberBytes ?? memberBytesDefault;
@@ -125,14 +129,27 @@ export async function webDataset(
   }
   const archives: Archive[] = [];
   const seen = new Map<string, Seen>();
+  let names: readonly string[] = [];
+  let firstKey = '';
   let row = 0;
   for (const archive of paths) {
     const marks: number[] = [];
     let rowCount = 0;
     const take = (member: TarMember, column: string): Promise<Seen> =>
-      formOf(member, column, row, memberBytesMax);
+      formOf(member, column, row, memberBytesMax, columns !== undefined);
     for await (const sample of samplesOf(archive, { purpose: 'headers', columns, signal }, take)) {
-      assertAlike(archive, sample, row === 0 ? undefined : seen, row);
+      if (row === 0) {
+        names = [...sample.there];
+        firstKey = sample.key;
+      }
+      try {
+        assertAlike(archive, sample, row === 0 ? undefined : seen, row);
+      } catch (error) {
+        const cause = error as LoaderxError;
+        await assertTogether(archive, sample.key, cause, signal);
+        await assertTogether(paths[0] as string, firstKey, cause, signal);
+        throw error;
+      }
       for (const [column, form] of sample.members) {
         const own = seen.get(column);
         if (own === undefined) seen.set(column, form);
@@ -150,7 +167,7 @@ export async function webDataset(
   }
   const features = new Map<string, Feature>();
   for (const [column, form] of seen) features.set(column, featureOf(form, rule));
-  return datasetOf(archives, { seen, features, rule, memberBytesMax }, 0, row);
+  return { dataset: datasetOf(archives, { seen, features, rule, memberBytesMax }, 0, row), names };
 }
 
 interface Plan {
@@ -192,6 +209,8 @@ interface Sample<T> {
   readonly at: number;
   /** What was taken of its members, by column. */
   readonly members: ReadonlyMap<string, T>;
+  /** The columns of all of its members, also of those that are not wanted. */
+  readonly there: ReadonlySet<string>;
 }
 
 interface SampleOptions {
@@ -224,7 +243,7 @@ async function* samplesOf<T>(
       throw refusal(archive, member, 'has no dot in its name, which would end a key');
     }
     if (split.key !== key) {
-      if (key !== undefined) yield { key, at, members };
+      if (key !== undefined) yield { key, at, members, there };
       key = split.key;
       at = member.at;
       members = new Map();
@@ -242,7 +261,7 @@ async function* samplesOf<T>(
     if (columns?.includes(column) === false) continue;
     members.set(column, await take(member, column));
   }
-  if (key !== undefined) yield { key, at, members };
+  if (key !== undefined) yield { key, at, members, there };
 }
 
 /** The key ends before the first dot of the last part. Names that are hidden or WebDataset's own are no samples. */
@@ -260,11 +279,16 @@ function splitName(
   return { key, column: end.toString('utf8').toLowerCase() };
 }
 
-function refusal(archive: string, member: TarMember, reason: string): LoaderxError {
+function refusal(
+  archive: string,
+  member: TarMember,
+  reason: string,
+  advice = '; leave others out by naming the columns that are wanted',
+): LoaderxError {
   const ends = Object.keys(kinds).map((end) => `.${end}`);
   return new LoaderxError(
     'UNSUPPORTED',
-    `${member.shown} ${reason}: ${ends.join(', ')} are read; leave others out by naming the columns that are wanted`,
+    `${member.shown} ${reason}: ${ends.join(', ')} are read${advice}`,
     { path: archive, field: member.name },
   );
 }
@@ -298,16 +322,49 @@ function assertAlike(
   }
 }
 
+/**
+ * Where samples differ, one of them may be in pieces, as archives are that have files in the order of their folder.
+ * Looked for only then, by reading the headers once more: so no keys are kept.
+ */
+async function assertTogether(
+  archive: string,
+  key: string,
+  { field, record }: LoaderxError,
+  signal: AbortSignal | undefined,
+): Promise<void> {
+  let pieces = 0;
+  const options = { purpose: 'headers', columns: [], signal } as const;
+  for await (const sample of samplesOf(archive, options, async () => undefined)) {
+    if (sample.key === key) pieces += 1;
+    if (pieces < 2) continue;
+    throw new LoaderxError(
+      'SOURCE',
+      `${archive}: the members of sample ${shownName(key)} do not stand beside each other, and what follows one another under one key is a sample: tar --sort=name makes such an archive`,
+      {
+        path: archive,
+        ...(field === undefined ? {} : { field }),
+        ...(record === undefined ? {} : { record }),
+      },
+    );
+  }
+}
+
 /** What a member becomes, by its first bytes. */
 async function formOf(
   member: TarMember,
   column: string,
   row: number,
   memberBytesMax: number,
+  isWanted: boolean,
 ): Promise<Seen> {
   const { archive } = member;
   const kind = kindOf(column);
-  if (kind === undefined) throw refusal(archive, member, 'is of a kind that is not read');
+  if (kind === undefined) {
+    const advice = isWanted
+      ? `, and ${show(column)} is among the columns that are wanted`
+      : undefined;
+    throw refusal(archive, member, 'is of a kind that is not read', advice);
+  }
   assertSize(archive, member, column, row, memberBytesMax);
   try {
     if (kind === 'array') {
