@@ -43,7 +43,12 @@ export interface DigestResult {
   /** `'written'`: it has an integrity file now; `'kept'`: it had one, and all of it fits. */
   readonly integrity: 'written' | 'kept' | 'none';
   /** Of a set: how many containers it has, and how many of them have an integrity file (not checked here). */
-  readonly parts?: { readonly count: number; readonly withIntegrity: number };
+  readonly parts?: {
+    /** Containers of the set. */
+    readonly count: number;
+    /** Of these, those with an integrity file. */
+    readonly withIntegrity: number;
+  };
 }
 
 /**
