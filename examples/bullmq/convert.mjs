@@ -13,7 +13,10 @@ const connection = { host: process.env.REDIS_HOST, port: Number(process.env.REDI
 const conversion = await enqueueConversion(
   { source, target, parts: Number(parts), codec: 'zstd', integrity: true },
   { connection },
-);
+).catch((error) => {
+  console.error(error.message);
+  process.exit(1);
+});
 process.once('SIGINT', () => conversion.cancel({ reason: 'Ctrl-C' }));
 try {
   const { sets } = await conversion.done();

@@ -5,7 +5,19 @@
 import { worker } from 'loaderx/bullmq';
 
 const connection = { host: process.env.REDIS_HOST, port: Number(process.env.REDIS_PORT ?? 6379) };
-const crew = await worker({ connection, onEvent: (event) => console.log(JSON.stringify(event)) });
+/** While Redis is away the same is told again and again: once is enough. */
+let trouble = '';
+/** @param {import('loaderx/bullmq').WorkerEvent} event */
+function tell(event) {
+  const again = event.kind === 'trouble' && event.message === trouble;
+  trouble = event.kind === 'trouble' ? event.message : '';
+  if (!again) console.log(JSON.stringify(event));
+}
+
+const crew = await worker({ connection, onEvent: tell }).catch((error) => {
+  console.error(error.message);
+  process.exit(1);
+});
 for (const signal of ['SIGINT', 'SIGTERM']) {
   process.once(signal, async () => {
     await crew.close();

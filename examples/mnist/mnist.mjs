@@ -5,7 +5,7 @@
 //     npm run example -- mnist [--out FOLDER] [--steps N] [--seed N] [--from STEP] [--kill-at STEP] [--train-only]
 //
 // Run again, it goes on where it was: stop it whenever you like, the weights come out the same to the bit, on
-// one version of Node. (From 22 on jax-js rounds a product and a sum once, which Node 20 cannot.)
+// one version of Node. (20 and 22 differ: it seems that jax-js can round a product and a sum once from 22 on.)
 // `--from` goes back to the checkpoint of a step; `--kill-at` ends the process at one, as a power cut would.
 import fs from 'node:fs';
 import path from 'node:path';
