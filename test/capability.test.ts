@@ -1649,19 +1649,26 @@ t.test('errors are JSON-safe (B35)', async (t) => {
   t.equal(JSON.parse(JSON.stringify(errors[2])).record, String(2n ** 60n));
 });
 
-t.test('what is printed, copied or made JSON is what a container says about itself', async (t) => {
+t.test('what is printed or made JSON is what a container says about itself', (t) => {
+  const common = ['path', 'dtype', 'codec', 'dataShards', 'hasDict', 'dialect', 'kind'];
   for (const kind of ['dense', 'ragged'] as const) {
     using reader = open(largeContainer(kind));
-    const facts = ['path', 'dtype', 'length', 'codec', 'dataShards', 'hasDict', 'dialect', 'kind'];
     const own = kind === 'dense' ? 'itemShape' : 'ndim';
-    t.same(Object.keys(reader).sort(), [...facts, own].sort());
-    t.same(JSON.parse(JSON.stringify(reader)), { ...reader });
-    t.ok(inspect(reader, { depth: 9 }).split('\n').length < 20);
+    const facts = JSON.parse(JSON.stringify(reader)) as Record<string, unknown>;
+    t.same(Object.keys(facts).sort(), [...common, 'length', own].sort());
+    for (const [name, value] of Object.entries(facts)) {
+      t.same(value, (reader as unknown as Record<string, unknown>)[name], name);
+    }
+    const text = inspect(reader, { depth: 9 });
+    t.ok(text.split('\n').length < 20);
+    t.match(text, /StoreReader \{/);
+    t.throws(() => structuredClone(reader), 'it cannot be sent to another thread');
   }
   const writer = Ragged.create(scratch.fresh(), { codec: 'raw', dtype: 'int8', ndim: 1 });
-  const facts = ['path', 'dtype', 'codec', 'dataShards', 'hasDict', 'dialect', 'kind', 'ndim'];
-  t.same(Object.keys(writer).sort(), facts.sort());
+  t.same(Object.keys(JSON.parse(JSON.stringify(writer))).sort(), [...common, 'ndim'].sort());
+  t.ok(inspect(writer, { depth: 9 }).split('\n').length < 20);
   writer.abort();
+  t.end();
 });
 
 t.test('the event loop runs on while a gather works', async (t) => {

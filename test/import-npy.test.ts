@@ -365,7 +365,9 @@ t.test('several sources are columns of one data set', async (t) => {
   );
   t.equal(await codeOf(() => importFiles([a, a], scratch.fresh('o'), raw)), 'SOURCE');
   t.equal(await codeOf(() => importFiles([], scratch.fresh('o'), raw)), 'INVALID_ARGUMENT');
-  t.equal(await codeOf(() => importFiles('x.bin', scratch.fresh('o'), raw)), 'INVALID_ARGUMENT');
+  const unknown = fileOf('x.bin', Buffer.alloc(8));
+  t.equal(await codeOf(() => importFiles(unknown, scratch.fresh('o'), raw)), 'INVALID_ARGUMENT');
+  t.equal(await codeOf(() => importFiles('x.bin', scratch.fresh('o'), raw)), 'NOT_FOUND');
   t.equal(await codeOf(() => importFiles('no.npy', scratch.fresh('o'), raw)), 'NOT_FOUND');
   t.equal(
     await codeOf(() => importFiles(scratch.root, scratch.fresh('o'), { ...raw, format: 'npy' })),

@@ -75,12 +75,12 @@ const rooms: readonly (readonly [string, readonly string[]])[] = [
     ],
   ],
   ['store/append-queue', ['errors', 'native/binding', 'store/handle', 'node:async_hooks']],
-  ['store/hide', []],
+  ['store/shown', []],
   [
     'store/writer',
     [
       ...['dtype', 'schema', 'store/append-queue', 'store/capability', 'store/container'],
-      ...['store/handle', 'store/hide', 'store/integrity', 'store/options'],
+      ...['store/handle', 'store/shown', 'store/integrity', 'store/options'],
     ],
   ],
   [
@@ -88,7 +88,7 @@ const rooms: readonly (readonly [string, readonly string[]])[] = [
     [
       ...['dtype', 'errors', 'schema', 'signal', 'native/cancel', 'store/capability'],
       'store/container',
-      ...['store/fields', 'store/handle', 'store/hide', 'store/ids', 'store/sizes'],
+      ...['store/fields', 'store/handle', 'store/shown', 'store/ids', 'store/sizes'],
       'store/stream',
     ],
   ],

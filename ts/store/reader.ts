@@ -10,7 +10,6 @@ import type { Codec, GatherInto, GatherNew, GatherOptions } from './capability.j
 import { type JoinedPart, type OpenedReader, type OpenedStore, openedOf } from './container.js';
 import { knownFields } from './fields.js';
 import type { Handle } from './handle.js';
-import { hide } from './hide.js';
 import {
   checkedId,
   giveIds,
@@ -20,6 +19,7 @@ import {
   rangeArray,
   sliceRange,
 } from './ids.js';
+import { type Inspect, inspected, shownFields, shownText } from './shown.js';
 import { type BoundedReader, batchBytesMaxOf } from './sizes.js';
 import { type StreamSource, streamOf } from './stream.js';
 
@@ -60,7 +60,14 @@ export abstract class StoreReader<D extends DType, Batch extends Disposable, One
     this.dialect = opened.schema.dialect;
     this.batchBytesMax = batchBytesMax;
     this.#recordBytesMin = recordBytesMin;
-    hide(this, ['handle', 'batchBytesMax']);
+  }
+
+  toJSON(): Record<string, unknown> {
+    return shownFields(this, ['handle', 'batchBytesMax']);
+  }
+
+  [inspected](_depth: number, options: unknown, inspect: Inspect): string {
+    return shownText(this, this.toJSON(), options, inspect);
   }
 
   /** Gathers ids that were checked into new memory, or into `out`, which was not checked yet. */

@@ -7,9 +7,9 @@ import { AppendQueue } from './append-queue.js';
 import type { CloseOptions, Codec, DenseReader, RaggedReader } from './capability.js';
 import type { OpenedStore } from './container.js';
 import type { Handle } from './handle.js';
-import { hide } from './hide.js';
 import { type IntegritySource, makeIntegrity, makeIntegritySync } from './integrity.js';
 import { type CreateSettings, closeSettings } from './options.js';
+import { type Inspect, inspected, shownFields, shownText } from './shown.js';
 
 export abstract class StoreWriter<D extends DType, S extends Schema> {
   readonly path: string;
@@ -34,7 +34,14 @@ export abstract class StoreWriter<D extends DType, S extends Schema> {
     this.schema = schema;
     this.#handle = handle;
     this.#dict = settings.dict;
-    hide(this, ['queue', 'schema']);
+  }
+
+  toJSON(): Record<string, unknown> {
+    return shownFields(this, ['queue', 'schema']);
+  }
+
+  [inspected](_depth: number, options: unknown, inspect: Inspect): string {
+    return shownText(this, this.toJSON(), options, inspect);
   }
 
   /** A reader of the build, for as long as nothing is appended. */
