@@ -77,6 +77,21 @@ async function assertFree(t: Test, at: string, what: string): Promise<void> {
 
 // ---- killed ----
 
+/**
+ * Begins a build at a path whose builder has been killed. Seen once in some thousand kills, on a busy machine:
+ * the dead process's lock was there a moment longer than the process.
+ */
+async function createSoon(at: string): Promise<DenseWriter<'uint32'>> {
+  for (let attempt = 0; ; attempt += 1) {
+    try {
+      return create(at);
+    } catch (error) {
+      if (attempt === 20 || (error as { code?: unknown }).code !== 'LOCKED') throw error;
+      await sleep(50);
+    }
+  }
+}
+
 t.test('200 builds killed at random moments, several in each process', async (t) => {
   const random = new Random(seed, 'kill');
   const wanted = isFull ? 1000 : 200;
@@ -118,7 +133,7 @@ t.test('200 builds killed at random moments, several in each process', async (t)
       const at = path.join(folder, next);
       const code = await codeOf(() => open(at));
       if (code !== 'NOT_FOUND') wrong.push(`kill ${kill}: the killed build opens: ${code}`);
-      const writer = create(at);
+      const writer = await createSoon(at);
       writer.appendSync(records(0, 7));
       await writer.close();
       if (!(await isWhole(at, 7))) wrong.push(`kill ${kill}: the path is not free`);
