@@ -4,7 +4,7 @@ import { existsSync, mkdirSync, readdirSync, rmSync, statSync, writeFileSync } f
 import path from 'node:path';
 import t, { type Test } from 'tap';
 import { type ConvertProgress, convert } from '../ts/converter/convert.js';
-import type { Dataset, Feature, RowBatch } from '../ts/converter/dataset.js';
+import type { ColumnValues, Dataset, Feature, RowBatch } from '../ts/converter/dataset.js';
 import type { NumberDType } from '../ts/dtype.js';
 import { LoaderxError } from '../ts/errors.js';
 import { ndarray } from '../ts/ndarray.js';
@@ -13,7 +13,8 @@ import { open } from '../ts/store/open.js';
 import { Ragged } from '../ts/store/ragged.js';
 import { datasetOf, differences, readCase } from './support/converter-fixtures.js';
 import { fixture, withoutFixtures } from './support/fixtures.js';
-import { Scratch } from './support/scratch.js';
+import { failureOf } from './support/outcome.js';
+import { beside, Scratch } from './support/scratch.js';
 
 /** A new empty folder. */
 function scratchOf(t: Test): string {
@@ -528,5 +529,32 @@ t.test('every number has its dtype', async (t) => {
     const reader = open(path.join(target, 'x'));
     t.equal(reader.dtype, dtype);
     reader.closeSync();
+  }
+});
+
+t.test('what is no bool, and what are no bytes, is refused with its column', async (t) => {
+  const scratch = new Scratch(t);
+  const one = (feature: Feature, values: unknown): Dataset => ({
+    features: new Map([['x', feature]]),
+    async *batches() {
+      yield { rowCount: 2, columns: new Map([['x', values as ColumnValues]]) };
+    },
+  });
+  const bool: Feature = { kind: 'value', dtype: 'bool' };
+  const text: Feature = { kind: 'value', dtype: 'string' };
+  const cases: readonly (readonly [Feature, unknown, string])[] = [
+    [bool, { values: Uint8Array.of(1, 7) }, 'value 1 is 7, and bool is 0 or 1'],
+    [text, { bytes: ['abc', 'de'] }, 'value 0 must be a Uint8Array, got "abc"'],
+    [text, { bytes: [Buffer.from('abc'), [1, 2]] }, 'value 1 must be a Uint8Array'],
+    [text, { bytes: [Buffer.from('abc'), { length: 2 }] }, 'value 1 must be a Uint8Array'],
+  ];
+  for (const [feature, values, message] of cases) {
+    const target = scratch.fresh();
+    const failure = await failureOf(() =>
+      convert(one(feature, values), target, { codec: 'raw', strings: 'utf8' }),
+    );
+    t.match(failure, { code: 'SOURCE', field: 'x' });
+    t.ok(failure.message.includes(message), failure.message);
+    t.strictSame(beside(target), []);
   }
 });

@@ -11,6 +11,7 @@ import { ensurePythonEnvironment } from '../scripts/python-environment.mjs';
 import { convert } from '../ts/converter/convert.js';
 import { arrowFeatures } from '../ts/converter/parquet/arrow-schema.js';
 import { decompressed } from '../ts/converter/parquet/codecs.js';
+import { readHybrid, Source } from '../ts/converter/parquet/encodings.js';
 import { readPageHeader } from '../ts/converter/parquet/page-header.js';
 import { parquetFolder, parquetSplits, splitsOf } from '../ts/converter/parquet.js';
 import { open } from '../ts/store/open.js';
@@ -237,4 +238,15 @@ t.test('a folder, and files whose names are odd', async (t) => {
   const empty = scratch.folder();
   await t.rejects(parquetFolder(empty), { code: 'NOT_FOUND', path: empty });
   await t.rejects(parquetFolder(path.join(empty, 'no')), { code: 'NOT_FOUND' });
+});
+
+t.test('a run says no more than its bits can', (t) => {
+  const read = (width: number, value: number): number | undefined =>
+    readHybrid(new Source(Uint8Array.of(16, value)), width, new Uint8Array(8));
+  t.equal(read(1, 1), 1);
+  t.throws(() => read(1, 220), { name: 'Damaged', message: /a run of 220/ });
+  t.equal(read(3, 7), 7);
+  t.throws(() => read(3, 8), { name: 'Damaged' });
+  t.equal(read(8, 255), 255);
+  t.end();
 });

@@ -127,8 +127,9 @@ export interface Dataset {
   /** What each column holds. */
   readonly features: Features;
   /**
-   * All rows from the first on, in order; each call begins anew. A batch is asked for when the one before
-   * is written, so what lies in memory is about one batch: some 10 MiB or 32,768 rows are a good size.
+   * All rows from the first on, in order; each call begins anew. A batch's memory is the conversion's, unchanged,
+   * until its `done` is called, or the conversion is over where it has none: up to 32,768 rows or 32 MiB wait to be
+   * written while the next are asked for. Some 10 MiB or 32,768 rows are a good size.
    */
   batches(options?: BatchOptions): AsyncIterable<RowBatch>;
   /** How many rows there are, where it is known before they are read: for progress, and for parts. */

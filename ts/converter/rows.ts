@@ -64,11 +64,38 @@ export function checkedRows(
     if (values.bytes.length !== count) {
       throw columnError(place, `${values.bytes.length} values came, and ${count} are wanted`);
     }
+    for (let index = 0; index < count; index += 1) {
+      const each: unknown = values.bytes[index];
+      // What is missing is told with its row, where it is written.
+      if (each === null || each === undefined || typedArrayName(each) === 'Uint8Array') continue;
+      throw columnError(place, `value ${index} must be a Uint8Array, got ${show(each)}`);
+    }
     const names = isList ? undefined : values.names;
     return { kind: 'bytes', rowCount, bytes: values.bytes, starts, names };
   }
   if (layout.kind === 'arrays') return anyArrays(values, rowCount, place);
   const info = dtypeOf(layout.dtype);
+  const rows = numbersOf(layout, info, values, rowCount, place);
+  if (info.name === 'bool') assertBools(rows, place);
+  return rows;
+}
+
+/** Bools are bytes, of which only 0 and 1 are any. */
+function assertBools(rows: NumberRows, place: Place): void {
+  const bytes = rows.values as Uint8Array;
+  for (let index = 0; index < bytes.length; index += 1) {
+    const byte = bytes[index] as number;
+    if (byte > 1) throw columnError(place, `value ${index} is ${byte}, and bool is 0 or 1`);
+  }
+}
+
+function numbersOf(
+  layout: Extract<Layout, { readonly kind: 'dense' | 'ragged' }>,
+  info: DTypeInfo,
+  values: ColumnValues,
+  rowCount: number,
+  place: Place,
+): NumberRows {
   if ('arrays' in values) return fromArrays(layout, info, values, rowCount, place);
   if (!('values' in values) || typedArrayName(values.values) !== info.constructorOf.name) {
     const came =

@@ -109,6 +109,9 @@ export function readHybrid(source: Source, width: number, target: Counts): numbe
         value |= (bytes[at + byte] ?? 0) << (8 * byte);
       }
       value >>>= 0;
+      if (width < 32 && value >>> width !== 0) {
+        throw new Damaged(`a run of ${value}, which is more than ${width} bits`);
+      }
       if (count === length) return value;
       if (count === 0) throw new Damaged('a run of no values');
       target.fill(value, done, done + count);

@@ -370,7 +370,7 @@ function refined(own: Feature, arrow: Feature | undefined): Feature {
   if (arrow === undefined) return own;
   switch (arrow.kind) {
     case 'value':
-      return own.kind === 'value' ? arrow : own;
+      return own.kind === 'value' && !losesDigits(own.dtype, arrow.dtype) ? arrow : own;
     case 'list': {
       if (own.kind !== 'list') return own;
       const item = refined(own.item, arrow.item);
@@ -391,9 +391,18 @@ function refined(own: Feature, arrow: Feature | undefined): Feature {
         if (leaf.kind !== 'list') return own;
         leaf = leaf.item;
       }
-      return leaf.kind === 'value' ? arrow : own;
+      return leaf.kind === 'value' && !losesDigits(leaf.dtype, arrow.dtype) ? arrow : own;
     }
     default:
       return own;
   }
+}
+
+/**
+ * Floats that Arrow's schema calls narrower than they lie in the file: damaged, or of another file. A card alone may
+ * ask for fewer digits.
+ */
+function losesDigits(stored: string, named: string): boolean {
+  const floats = ['float16', 'float32', 'float64'];
+  return floats.includes(named) && floats.indexOf(named) < floats.indexOf(stored);
 }
