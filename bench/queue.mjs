@@ -13,7 +13,8 @@ import os from 'node:os';
 import path from 'node:path';
 import { setTimeout as wait } from 'node:timers/promises';
 import { parseArgs } from 'node:util';
-import { freePort, numbersFile, rowsOfFile } from '../scripts/distributed/scene.mjs';
+import { freePort, numbersFile } from '../scripts/distributed/scene.mjs';
+import { rowsOfFile } from '../test/support/parquet-file.mjs';
 
 /** @type {typeof import('../ts/bullmq.js')} */
 const { enqueueConversion, worker } = await import(

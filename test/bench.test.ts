@@ -2,8 +2,9 @@
 import path from 'node:path';
 import { pathToFileURL } from 'node:url';
 import t from 'tap';
-import { main } from '../ts/cli/main.js';
+
 import { bench, benchLoader, configure, Dense, ndarray, Ragged } from '../ts/index.js';
+import { told } from './support/command.js';
 import { codeOf, failureOf } from './support/outcome.js';
 import { Scratch } from './support/scratch.js';
 
@@ -26,17 +27,6 @@ async function ragged(container: string, count: number): Promise<string> {
   );
   await writer.close();
   return container;
-}
-
-async function run(...args: string[]): Promise<{ code: number; out: string; err: string }> {
-  let out = '';
-  let err = '';
-  const code = await main(args, {
-    stdout: { write: (text) => (out += String(text)) },
-    stderr: { write: (text) => (err += String(text)) },
-    env: {},
-  });
-  return { code, out, err };
 }
 
 t.test('each way of asking, of both kinds', async (t) => {
@@ -85,7 +75,7 @@ t.test('a loader over several containers', async (t) => {
   t.ok(Math.abs(sum - stats.elapsedMs) < 1, 'times of the loader add up');
 
   const lanes = configure().lanes;
-  const said = await run(
+  const said = await told(
     'bench',
     folder,
     '--loader',
@@ -102,12 +92,12 @@ t.test('a loader over several containers', async (t) => {
     out: /batches of 8, 1 lane, seed 42\n.* batches\/s, .*it waited for gathers/s,
   });
   t.equal(configure().lanes, lanes, 'lanes are as before');
-  const json = await run('bench', folder, '--seconds', '0.06', '--json');
+  const json = await told('bench', folder, '--seconds', '0.06', '--json');
   t.match(JSON.parse(json.out), { lanes, containers: [{ records: 500 }, { records: 500 }] });
-  const text = await run('bench', folder, '--seconds', '0.06');
+  const text = await told('bench', folder, '--seconds', '0.06');
   t.match(text.out, /float32, raw\n.*random, sync.*int16, zstd\n.*memory /s);
   const loader = JSON.parse(
-    (await run('bench', folder, '--loader', '--seconds', '0.05', '--json')).out,
+    (await told('bench', folder, '--loader', '--seconds', '0.05', '--json')).out,
   );
   t.match(loader, { lanes, paths: [String, String], stats: { batches: Number } });
 });
@@ -130,7 +120,7 @@ t.test('what cannot be meant', async (t) => {
     code: 'INVALID_ARGUMENT',
     field: 'paths',
   });
-  const few = await run('bench', container, '--seconds', '0.001');
+  const few = await told('bench', container, '--seconds', '0.001');
   t.match(few.out, /too few calls to be trusted, less than 100: sequential, async/);
   t.match(await bench(pathToFileURL(container), { seconds: 0.01 }), { path: container });
   t.equal(await codeOf(() => bench('no-such')), 'NOT_FOUND');
@@ -151,6 +141,6 @@ t.test('what cannot be meant', async (t) => {
     [['--lanes', '0'], /lanes must be 1 to/],
     [['--prefetch', '2'], /--prefetch is for --loader/],
   ] as const) {
-    t.match(await run('bench', container, ...args), { code: 2, err: said });
+    t.match(await told('bench', container, ...args), { code: 2, err: said });
   }
 });

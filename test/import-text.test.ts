@@ -2,10 +2,11 @@
 import { mkdirSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import t from 'tap';
-import { main } from '../ts/cli/main.js';
+
 import { importFiles } from '../ts/importers/import.js';
 import { loadTokenizer } from '../ts/importers/tokenizer.js';
 import { open } from '../ts/index.js';
+import { told } from './support/command.js';
 import { codeOf, failureOf } from './support/outcome.js';
 import { beside, Scratch } from './support/scratch.js';
 
@@ -124,18 +125,9 @@ t.test('head shows tokens as text', async (t) => {
     module,
     'export const encode = () => []; export const decode = (ids) => String.fromCodePoint(...ids);',
   );
-  const run = async (...args: string[]): Promise<{ code: number; out: string; err: string }> => {
-    const texts = { out: '', err: '' };
-    const code = await main(args, {
-      stdout: { write: (text) => (texts.out += String(text)) },
-      stderr: { write: (text) => (texts.err += String(text)) },
-      env: {},
-    });
-    return { code, ...texts };
-  };
-  const shown = await run('head', target, '--tokenizer', module);
+  const shown = await told('head', target, '--tokenizer', module);
   t.match(shown, { code: 0, out: /a line[\s\S]*another/, err: '' });
-  const { out } = await run('head', target, '--tokenizer', module, '--json');
+  const { out } = await told('head', target, '--tokenizer', module, '--json');
   t.match(JSON.parse(out).records, [{ text: 'a line' }, { text: 'another' }]);
-  t.match(await run('head', target, '--tokenizer', './gone.mjs'), { code: 2 });
+  t.match(await told('head', target, '--tokenizer', './gone.mjs'), { code: 2 });
 });

@@ -164,7 +164,7 @@ const rooms: readonly (readonly [string, readonly string[]])[] = [
   ['converter/features', ['errors', 'converter/dataset']],
   ['converter/names', ['errors']],
   ['converter/parquet/encodings', ['hyparquet']],
-  ['converter/parquet/numbers', ['converter/parquet/encodings']],
+  ['converter/parquet/numbers', ['dtype', 'converter/parquet/encodings']],
   ['converter/parquet/codecs', ['fzstd', 'hyparquet', 'node:zlib']],
   ['converter/parquet/page-header', ['errors', 'hyparquet', 'converter/parquet/encodings']],
   ['converter/parquet/arrow-schema', ['converter/dataset']],
@@ -287,7 +287,7 @@ const rooms: readonly (readonly [string, readonly string[]])[] = [
     ],
   ],
   ['importers/npy-ragged', ['errors', 'converter/dataset', 'importers/bytes', 'importers/npy']],
-  ['importers/cells', []],
+  ['importers/cells', ['dtype']],
   ['importers/table', ['dtype', 'errors', 'ndarray', 'converter/dataset', 'importers/cells']],
   [
     'importers/csv',

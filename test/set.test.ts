@@ -16,7 +16,7 @@ import {
 import path from 'node:path';
 import { Worker } from 'node:worker_threads';
 import t, { type Test } from 'tap';
-import { main } from '../ts/cli/main.js';
+
 import {
   Concat,
   type CreateOptions,
@@ -37,6 +37,7 @@ import {
   trainDict,
   verify,
 } from '../ts/index.js';
+import { told } from './support/command.js';
 import { codeOf, failureOf } from './support/outcome.js';
 import { Scratch } from './support/scratch.js';
 
@@ -448,16 +449,6 @@ t.test('merge keeps the codec that all have, and trains a dictionary anew', asyn
 t.test('the folder of a parts build is a folder of its sets', async (t) => {
   const folder = scratch.folder();
   await makeParts(folder, 60, 2);
-  const told = async (...args: string[]) => {
-    let out = '';
-    let err = '';
-    const code = await main(args, {
-      stdout: { write: (text) => (out += String(text)) },
-      stderr: { write: (text) => (err += String(text)) },
-      env: {},
-    });
-    return { code, out, err };
-  };
   const none = await failureOf(() => open(folder));
   t.match(none, { code: 'NOT_FOUND', message: /: the folder is no container, and holds none$/ });
 

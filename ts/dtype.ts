@@ -398,6 +398,14 @@ const byteLengthOf = viewGetter('byteLength');
 const byteOffsetOf = viewGetter('byteOffset');
 const bufferOf = viewGetter('buffer');
 
+/** The least and the greatest value of a dtype of integers, times or truth values. */
+export function integerRange({ kind, itemBytes }: DTypeInfo): readonly [bigint, bigint] {
+  if (kind === 'b') return [0n, 1n];
+  const bits = BigInt(itemBytes * 8);
+  const isSigned = kind === 'i' || kind === 'M' || kind === 'm';
+  return isSigned ? [-(1n << (bits - 1n)), (1n << (bits - 1n)) - 1n] : [0n, (1n << bits) - 1n];
+}
+
 /** Whether what a typed array says of its memory is so: a subclass may say anything. */
 export function isHonest(data: Data): boolean {
   // One by one: this is asked of every record that is appended.

@@ -6,6 +6,7 @@ import fs from 'node:fs';
 import os from 'node:os';
 import path from 'node:path';
 import { setTimeout as wait } from 'node:timers/promises';
+import { fileOfNumbers, rowsOfFile } from '../../test/support/parquet-file.mjs';
 import { Failure, inRoot } from '../script.mjs';
 
 /** @type {typeof import('../../ts/index.js')} */
@@ -238,20 +239,11 @@ export async function freePort() {
   });
 }
 
-// As test/support/parquet.ts: a required int32 column of one page, nothing compressed.
-export const rowsOfFile = 20_000;
-const front = '5041523115001580e2091580e2092c15c0b8021500150615061c000000';
-const back =
-  '1504192c35001806736368656d61150200150225001801780016c0b802191c191c26001c1502192506001918017815' +
-  '0016c0b80216b2e20916b2e2092608491c15001500150200000016b2e20916c0b802260816b2e209002820706172' +
-  '717565742d6370702d6172726f772076657273696f6e2032362e302e30191c1c0000008000000050415231';
-
 /** @param {number} seed */
 export function numbersFile(seed) {
   const numbers = new Uint32Array(rowsOfFile);
   for (let row = 0; row < rowsOfFile; row += 1) {
     numbers[row] = Math.imul(seed * rowsOfFile + row, 0x9e3779b1);
   }
-  const body = Buffer.from(numbers.buffer);
-  return Buffer.concat([Buffer.from(front, 'hex'), body, Buffer.from(back, 'hex')]);
+  return fileOfNumbers(new Uint8Array(numbers.buffer));
 }

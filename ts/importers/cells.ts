@@ -5,6 +5,7 @@
  * means. It is kept where the double (or float), written with as many digits as the text has, is the text. So
  * all numbers that programs print are kept, and 17 digits more than a double has are not.
  */
+import { dtypeOf, integerRange } from '../dtype.js';
 
 /** A number that was written with a point or an exponent, or is no whole number. */
 export class Decimal {
@@ -86,12 +87,11 @@ function wholeOf({ value }: Decimal): number | undefined {
   return Number.isSafeInteger(value) && !Object.is(value, -0) ? value : undefined;
 }
 
-/** Least and most of each; worked out once, since every cell is held against them. */
-const ranges: ReadonlyMap<string, readonly [bigint, bigint]> = new Map(
-  [8n, 16n, 32n, 64n].flatMap((bits) => [
-    [`uint${bits}`, [0n, 2n ** bits - 1n]] as const,
-    [`int${bits}`, [-(2n ** (bits - 1n)), 2n ** (bits - 1n) - 1n]] as const,
-  ]),
+/** Of each dtype of integers; worked out once, since every cell is held against them. */
+const ranges: ReadonlyMap<TableDType, readonly [bigint, bigint]> = new Map(
+  tableDTypes
+    .filter((dtype) => /^u?int/.test(dtype))
+    .map((dtype) => [dtype, integerRange(dtypeOf(dtype))]),
 );
 
 /** Any text of so few digits comes back from its double, or its float, as it was. */

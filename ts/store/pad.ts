@@ -3,7 +3,7 @@
  *
  * Options are checked here; the native side then writes array and mask in one pass.
  */
-import type { Data, DTypeInfo } from '../dtype.js';
+import { type Data, type DTypeInfo, integerRange } from '../dtype.js';
 import { ArgumentRangeError, ArgumentTypeError, LoaderxError, show } from '../errors.js';
 import { native } from '../native/load.js';
 import { rankMax } from '../ndarray.js';
@@ -181,10 +181,7 @@ function integerOf(info: DTypeInfo, value: number | bigint): bigint {
     );
   }
   const integer = BigInt(value);
-  const bits = BigInt(info.itemBytes * 8);
-  const isSigned = info.kind === 'i' || info.kind === 'M' || info.kind === 'm';
-  const least = isSigned ? -(1n << (bits - 1n)) : 0n;
-  const most = info.kind === 'b' ? 1n : isSigned ? (1n << (bits - 1n)) - 1n : (1n << bits) - 1n;
+  const [least, most] = integerRange(info);
   if (integer < least || integer > most) {
     throw new ArgumentRangeError(
       'value',

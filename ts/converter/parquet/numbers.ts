@@ -2,6 +2,7 @@
  * Numbers of a file as numbers of the declared dtype. Same bits stay as they are; a cast keeps every value or
  * fails at the one that it cannot keep. Floats alone may lose digits, where a card asks for narrower ones.
  */
+import { dtypeOf, integerRange } from '../../dtype.js';
 import { alignedWords, type Physical } from './encodings.js';
 
 /** Dtypes that a container takes from a dataset, with their bytes. */
@@ -160,18 +161,9 @@ function into(array: { [index: number]: number }): Writer {
   };
 }
 
-/** The least and the greatest integer of a dtype. */
-function rangeOf(dtype: string): readonly [bigint, bigint] {
-  if (dtype === 'bool') return [0n, 1n];
-  const bits = BigInt((numberBytes.get(dtype) ?? 1) * 8);
-  return dtype.startsWith('u')
-    ? [0n, (1n << bits) - 1n]
-    : [-(1n << (bits - 1n)), (1n << (bits - 1n)) - 1n];
-}
-
 function integerCaster(from: string, dtype: string): Caster {
-  const [least, most] = rangeOf(dtype);
-  const [fromLeast, fromMost] = rangeOf(from);
+  const [least, most] = integerRange(dtypeOf(dtype));
+  const [fromLeast, fromMost] = integerRange(dtypeOf(from));
   const [low, high] = [Number(least), Number(most)];
   const width = numberBytes.get(dtype) ?? 1;
   const fromWide = numberBytes.get(from) === 8;
@@ -217,7 +209,7 @@ function fromInteger(from: string, dtype: string): Caster {
 }
 
 function truncating(from: string, dtype: string): Caster {
-  const [least, most] = rangeOf(dtype);
+  const [least, most] = integerRange(dtypeOf(dtype));
   return casting(from, dtype, (value, index) => {
     const number = Number(value);
     // 2^63 is a double and no int64, so the comparison is of integers.
