@@ -111,6 +111,11 @@ export async function writePart(
   return { path: result.path, wasThere: result.wasThere };
 }
 
+/** What messages call a part of `target`. */
+export function partShown(target: string, part: Part): string {
+  return `${target.replace(/[/\\]+$/, '')}/${partName(part)}`;
+}
+
 /**
  * Runs `build` for a part's folder, unless that is there already, or another process has made it meanwhile.
  *
@@ -121,9 +126,8 @@ export async function partBuilt<T>(
   part: Part,
   build: (folder: string, shown: string) => Promise<T>,
 ): Promise<{ readonly path: string; readonly wasThere: boolean; readonly built?: T }> {
-  const name = partName(part);
-  const folder = path.join(native, name);
-  const own = `${shown.replace(/[/\\]+$/, '')}/${name}`;
+  const folder = path.join(native, partName(part));
+  const own = partShown(shown, part);
   const there = { path: own, wasThere: true };
   if (fs.existsSync(folder)) return there;
   try {

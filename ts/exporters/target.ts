@@ -103,13 +103,10 @@ export async function isThere(target: string): Promise<boolean> {
 export function writingFailed(target: string, cause: unknown): unknown {
   const { code, syscall } = (cause ?? {}) as NodeJS.ErrnoException;
   if (cause instanceof LoaderxError || code === undefined || syscall === undefined) return cause;
-  if (code === 'ENOENT') {
-    const text = `${target}: writing it failed, its folder ${path.dirname(target)} is not there (${code})`;
-    return new LoaderxError('IO', text, { path: target, osCode: code }, { cause });
-  }
+  const lost = code === 'ENOENT' ? `, its folder ${path.dirname(target)} is not there` : '';
   return new LoaderxError(
     'IO',
-    `${target}: writing it failed (${code})`,
+    `${target}: writing it failed${lost} (${code})`,
     { path: target, osCode: code },
     { cause },
   );

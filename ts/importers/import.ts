@@ -17,7 +17,7 @@ import { parquetSplits } from '../converter/parquet.js';
 import type { SurveyedColumn } from '../converter/survey.js';
 import { ArgumentTypeError, LoaderxError, show } from '../errors.js';
 import { info } from '../inspect/info.js';
-import { type Part, partName } from '../parts.js';
+import { type Part, partName, partShown } from '../parts.js';
 import { signalOf, unlessGivenUp } from '../signal.js';
 import type { Codec, CodecOptions } from '../store/capability.js';
 import { knownFields } from '../store/fields.js';
@@ -339,7 +339,7 @@ export async function surveyFiles(
     const { datasets, isSingle } = await openAll(sources, options, signal);
     const containers = await survey(datasets, convertOptions({ ...options, codec: 'raw' }));
     const { part } = options;
-    const own = part === undefined ? shown : `${shown.replace(/[/\\]+$/, '')}/${partName(part)}`;
+    const own = part === undefined ? shown : partShown(shown, part);
     return { path: own, containers, isSingle };
   });
 }
