@@ -74,6 +74,7 @@ import { inBench, safeName, workloadFolder } from './paths.mjs';
  * @property {string} mode
  * @property {Command} command
  * @property {string} store its folder
+ * @property {boolean} [isFigure] of a write: it is compared, and so done again and again
  */
 
 /** What was not measured. @typedef {{workload: string, what: string, reason: string}} Missing */
@@ -222,7 +223,7 @@ export class Run {
         }
         const modes = this.#options.isQuick ? [''] : (entry.writeModes ?? ['']);
         for (const mode of modes) {
-          yield this.#job('write', workload, entry, variant, mode);
+          yield { ...this.#job('write', workload, entry, variant, mode), isFigure };
         }
       }
     }
@@ -293,7 +294,7 @@ export class Run {
 
   /** @param {RowJob} job @param {number} round @param {number} attempt */
   async #sample(job, round, attempt) {
-    const { op, workload, name, variant, mode, store } = job;
+    const { op, workload, name, variant, mode, store, isFigure = false } = job;
     const parameters = {
       workload: workloadFolder(this.#options.data, workload),
       target: store,
@@ -308,7 +309,9 @@ export class Run {
       if (op === 'write') {
         fs.rmSync(store, { recursive: true, force: true });
         fs.mkdirSync(store, { recursive: true });
-        answer = await backend.call('write', parameters);
+        // A write that is no figure is done once, for the gathers.
+        const seconds = isFigure ? { seconds: this.#options.seconds } : {};
+        answer = await backend.call('write', { ...parameters, ...seconds });
       } else {
         await backend.call('open', parameters);
         const secondsMax = round === 1 ? sweepSecondsMax : laterSweepSecondsMax;
@@ -324,8 +327,8 @@ export class Run {
     }
     const facts = this.facts(workload);
     const { result, foreign } = answer;
-    const bytes = op === 'write' ? facts.payloadBytes : result.bytes;
-    const records = op === 'write' ? facts.records : result.records;
+    const bytes = op === 'write' ? facts.payloadBytes * result.builds : result.bytes;
+    const records = op === 'write' ? facts.records * result.builds : result.records;
     /** @type {Sample} */
     const sample = {
       ...{ workload, op, backend: name, variant, mode, round, attempt, isUsed: true },

@@ -55,14 +55,16 @@ t.test('windows end after 32,768 records of the append', async (t) => {
   t.same(windows(new Array(70_000).fill(1)), [32_768, 32_768, 4464]);
 });
 
-t.test('and at about 8 MiB, one record at least', async (t) => {
+t.test('and at about 8 MiB, of large records at 32, one record at least', async (t) => {
   const mebibyte = 2 ** 20;
-  t.same(windows([9 * mebibyte, 9 * mebibyte, 1]), [1, 1, 1]);
-  t.same(windows([mebibyte, 9 * mebibyte, mebibyte]), [1, 1, 1]);
-  t.same(windows(new Array(10).fill(mebibyte)), [7, 3]);
+  t.same(windows([33 * mebibyte, 33 * mebibyte, 1]), [1, 1, 1]);
+  t.same(windows([mebibyte, 32 * mebibyte, mebibyte]), [1, 1, 1]);
+  t.same(windows(new Array(40).fill(mebibyte)), [31, 9]);
+  t.same(windows(new Array(300).fill(mebibyte / 16)), [128, 128, 44]);
+  t.same(windows(new Array(300).fill(mebibyte / 32)), [255, 45]);
   // A window cut short by bytes does not move where the next one by count ends.
   const sizes = [8 * mebibyte, ...new Array<number>(40_000).fill(1)];
-  t.same(windows(sizes), [1, 32_767, 7233]);
+  t.same(windows(sizes), [128, 32_640, 7233]);
 });
 
 t.test('a window stays as it is while the next one is packed', async (t) => {

@@ -12,6 +12,7 @@ import importlib.util
 import json
 import os
 import platform
+import shutil
 import sys
 import time
 
@@ -151,10 +152,30 @@ class Session:
         return {**versions, **self.backend.about()}
 
     def write(self, request):
-        run = self.backend.prepare_write(Job(request))
+        job = Job(request)
+        first = self._written(job)
+        if "seconds" not in request:
+            return {"seconds": first, "builds": 1}
+        # Timed as gathers are: what came first has warmed code and memory, if it took long enough.
+        if first < request["seconds"] * WARM_SHARE:
+            self._writes(job, request["seconds"] * WARM_SHARE - first)
+        return self._writes(job, request["seconds"])
+
+    def _writes(self, job, seconds_min):
+        """Builds that take `seconds_min` together, each in place of the one before."""
+        seconds, builds = 0.0, 0
+        while seconds < seconds_min or builds == 0:
+            shutil.rmtree(job.target)
+            os.mkdir(job.target)
+            seconds += self._written(job)
+            builds += 1
+        return {"seconds": seconds, "builds": builds}
+
+    def _written(self, job):
+        run = self.backend.prepare_write(job)
         start = time.perf_counter()
         run()
-        return {"seconds": time.perf_counter() - start}
+        return time.perf_counter() - start
 
     def open(self, request):
         job = Job(request)

@@ -278,6 +278,10 @@ const sliceBytes = 8 * 1024 * 1024;
  * of memory: a copy would cost as much. Once it waits for the disk, lanes wait instead.
  */
 const atOnceMsMax = 8;
+/** Each slice begins and ends with one lane alone, so they double while the next would take half of that time. */
+const atOnceBytesMax = 4 * sliceBytes;
+/** Of a staged slice, unless these are more than four times its bytes. */
+const sliceRecordsMin = 128;
 /** Slices are whole windows of this many records where they are that long, as Python's are. */
 const windowRecords = 32_768;
 
@@ -353,21 +357,22 @@ class DenseStoreWriter<D extends DType>
   async #appendAtOnce(turn: Turn, parts: ArrayParts): Promise<number> {
     const recordBytes = this.#recordBytes;
     const recordCount = parts.shape[0] ?? 0;
-    const sliceRecords = Math.floor(sliceBytes / recordBytes);
+    let bytesMax = sliceBytes;
     let first = 0;
     // What is larger than a slice would take too long.
-    while (sliceRecords > 0 && first < recordCount) {
+    while (recordBytes <= sliceBytes && first < recordCount) {
       // Appends that nobody has to wait for would never let the event loop turn.
       if (!takeShare()) await setImmediate();
-      const count = Math.min(sliceRecords, recordCount - first);
+      const count = Math.min(Math.floor(bytesMax / recordBytes), recordCount - first);
       assertWhole(parts, (first + count) * recordBytes);
       const startMs = performance.now();
       const records = parts.bytes.subarray(first * recordBytes, (first + count) * recordBytes);
       turn.putSync({ records, ends: undefined, recordCount: count, recordBytes });
       first += count;
-      const isSlow = performance.now() - startMs > atOnceMsMax;
+      const ms = performance.now() - startMs;
       if (first < recordCount) await setImmediate();
-      if (isSlow) break;
+      if (ms > atOnceMsMax) break;
+      if (bytesMax < atOnceBytesMax && ms * 4 <= atOnceMsMax) bytesMax *= 2;
     }
     return first;
   }
@@ -420,8 +425,10 @@ class DenseStoreWriter<D extends DType>
   }
 }
 
+/** At the end of a slice a lane waits for another one's record, so slices hold some of large ones too. */
 function sliceRecordsOf(recordBytes: number): number {
-  const count = Math.max(1, Math.floor(sliceBytes / recordBytes));
+  const bytes = Math.min(Math.max(sliceBytes, sliceRecordsMin * recordBytes), 4 * sliceBytes);
+  const count = Math.max(1, Math.floor(bytes / recordBytes));
   return count <= windowRecords ? count : count - (count % windowRecords);
 }
 

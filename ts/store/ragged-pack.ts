@@ -4,7 +4,8 @@
  *     record   dims (ndim × u64 or u32, little-endian) │ items
  *     window   record │ record │ …        ends: where each ends
  *
- * A window holds at most 32,768 records, as Python's does, and about 8 MiB; one record at least. It
+ * A window holds at most 32,768 records, as Python's does, and about 8 MiB; of large records up to
+ * 32 MiB, so that the lanes have something to share out; one record at least. It
  * lies in memory that only the packer knows, because lanes read it while the next one is packed:
  * two slabs take turns.
  */
@@ -17,6 +18,9 @@ import { keep, take } from './memory.js';
 
 const windowRecordsMax = 32_768;
 const windowBytesMax = 8 * 1024 * 1024;
+/** Of records so large that a window of them has few: at its end a lane waits for another one's record. */
+const largeWindowBytesMax = 32 * 1024 * 1024;
+const windowRecordsMin = 128;
 const slabBytesMin = 64 * 1024;
 const endsMin = 256;
 
@@ -127,7 +131,8 @@ export class RaggedPacker {
     if (slab.recordCount === 0) return false;
     // Counted over the whole append, so that windows end where Python's do.
     if (this.#recordCount % windowRecordsMax === 0) return true;
-    return slab.usedBytes + this.#packedBytes(record) > windowBytesMax;
+    const bytes = slab.usedBytes + this.#packedBytes(record);
+    return bytes > (slab.recordCount < windowRecordsMin ? largeWindowBytesMax : windowBytesMax);
   }
 
   add(record: RawRecord): void {
@@ -241,7 +246,10 @@ class Slab {
   #reserve(bytes: number): void {
     if (bytes <= this.#buffer.byteLength) return;
     // Doubled while small; one large record gets what it needs and no more.
-    const doubled = Math.max(slabBytesMin, Math.min(this.#buffer.byteLength * 2, windowBytesMax));
+    const doubled = Math.max(
+      slabBytesMin,
+      Math.min(this.#buffer.byteLength * 2, largeWindowBytesMax),
+    );
     const larger = take(Math.max(doubled, bytes));
     new Uint8Array(larger).set(this.#bytes.subarray(0, this.usedBytes));
     keep(this.#buffer);
