@@ -796,7 +796,10 @@ fn blockCount(volume: *const Volume, mapped: bool, id_count: u64, bytes: u64) u3
         .zstd, .zstd_dict => bytes >= zstd_fan_out_bytes_min,
     } or (!mapped and id_count >= read_fan_out_ids_min);
     if (lanes == 1 or id_count <= 1 or !worth_it) return 1;
-    const per_lane: u32 = if (bytes >= 4 << 20) 8 else if (volume.codec == .raw) 1 else 4;
+    // A frame's time does not follow its size, and the last one alone is some per cent of a large batch.
+    const per_lane: u32 = if (volume.codec == .raw)
+        if (bytes >= 4 << 20) 8 else 1
+    else if (bytes >= 4 << 20) 32 else 4;
     return @intCast(@min(id_count, lanes * per_lane));
 }
 
