@@ -114,13 +114,13 @@ const equals = [
   },
   {
     file: 'zig-src/store/gather.zig',
-    line: 'const per_lane: u32 = if (bytes >= 4 << 20) 8 else if (volume.codec == .raw) 1 else 4;',
+    line: 'const per_lane: u32 = if (volume.codec == .raw) (if (is_large) 8 else 1) else if (is_large) 32 else 4;',
     from: '==',
     why: 'how finely work is cut, not what is read',
   },
   {
     file: 'zig-src/store/gather.zig',
-    line: 'const per_lane: u32 = if (bytes >= 4 << 20) 8 else if (volume.codec == .raw) 1 else 4;',
+    line: 'const is_large = bytes >= 4 << 20;',
     from: '>=',
     why: 'how finely work is cut, not what is read',
   },

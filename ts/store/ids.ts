@@ -51,7 +51,10 @@ export function idArray(ids: unknown, recordCount: number): BigUint64Array {
       const id = (halves[index * 2 + 1] ?? 0) * word + (halves[index * 2] ?? 0);
       if (id >= recordCount) throw outOfRange(list[index] ?? 0n, recordCount, index);
     }
-    return new BigUint64Array(list);
+    if (list.length > keptCountMax) return new BigUint64Array(list);
+    const short = newWords(list.length);
+    short.halves.set(halves);
+    return short.words;
   }
   throw new ArgumentTypeError(
     'ids',

@@ -63,7 +63,7 @@ const ahead_bytes = 8 << 10;
 const record_ahead_min = 4;
 const record_ahead_max = 16;
 /// After a lane waited for the disk, this many batches ask for their pages before copying.
-const advised_batches_after_fault = 16;
+const advised_batches_after_fault = volume_module.advised_batches_first;
 /// A batch of fewer records is not asked whether it waited for the disk.
 const fault_watch_ids_min = 8;
 /// Locations are read in batches of at most this many.
@@ -148,8 +148,10 @@ const Fixed = struct {
         var k: usize = @intCast(at.*);
         var ahead: Ahead = .{ .volume = volume, .ids = ids, .records = recordAhead(volume) };
         ahead.begin(k);
+        const look_at = k + fault_watch_ids_min;
         while (k < ids.len) : (k += 1) {
             at.* = k;
+            if (k == look_at and !run.advised and watch.waited()) advise(volume, ids[k..]);
             try run.outcome.proceed(k, fault);
             ahead.step(k);
             if (ids[k] >= volume.length) return outOfRange(volume, ids[k], fault);
@@ -397,8 +399,10 @@ const Ragged = struct {
             if (run.advised) run.adviseBlock(at.*, end);
             for (at.*..@min(end, at.* + record_ahead)) |index| run.prefetchRecord(index);
         }
+        const look_at = at.* + fault_watch_ids_min;
         while (at.* < end) : (at.* += 1) {
             const index = at.*;
+            if (index == look_at and !run.advised and watch.waited()) run.adviseBlock(index, end);
             if (run.mapped and index + record_ahead < end) run.prefetchRecord(index + record_ahead);
             if (!run.inPhase(index)) continue;
             try run.outcome.proceed(index, fault);
@@ -761,13 +765,15 @@ fn advise(volume: *Volume, ids: []const u64) void {
     }
 }
 
-/// Whether this batch asks for its pages; asking costs 0.65 µs a record on warm data, so only batches
-/// after one that waited do.
+/// Whether this batch asks for its pages; asking costs 0.65 µs a record on warm data, so only the first batches
+/// do, and those after one that waited.
 fn takeAdvice(volume: *Volume, mapped: bool) bool {
     if (!mapped) return false;
     const left = volume.advised_batches.load(.monotonic);
     if (left == 0) return false;
-    volume.advised_batches.store(left - 1, .monotonic);
+    const is_resident = if (volume.residence) |*residence| residence.isThought() else false;
+    volume.advised_batches.store(if (is_resident) 0 else left - 1, .monotonic);
+    if (is_resident) return false;
     return true;
 }
 
@@ -780,9 +786,15 @@ const Watch = struct {
         return .{ .before = map_module.majorFaults() };
     }
 
+    /// Whether it did so far. A fault reads around it as much as the disk's read-ahead, often some MiB: after the first
+    /// few the rest is asked for, record by record.
+    fn waited(watch: Watch) bool {
+        const before = watch.before orelse return false;
+        return map_module.majorFaults() > before;
+    }
+
     fn end(watch: Watch, volume: *Volume) void {
-        const before = watch.before orelse return;
-        if (map_module.majorFaults() <= before) return;
+        if (!watch.waited()) return;
         volume.advised_batches.store(advised_batches_after_fault, .monotonic);
         volume.disproveResidence();
     }
@@ -797,9 +809,8 @@ fn blockCount(volume: *const Volume, mapped: bool, id_count: u64, bytes: u64) u3
     } or (!mapped and id_count >= read_fan_out_ids_min);
     if (lanes == 1 or id_count <= 1 or !worth_it) return 1;
     // A frame's time does not follow its size, and the last one alone is some per cent of a large batch.
-    const per_lane: u32 = if (volume.codec == .raw)
-        if (bytes >= 4 << 20) 8 else 1
-    else if (bytes >= 4 << 20) 32 else 4;
+    const is_large = bytes >= 4 << 20;
+    const per_lane: u32 = if (volume.codec == .raw) (if (is_large) 8 else 1) else if (is_large) 32 else 4;
     return @intCast(@min(id_count, lanes * per_lane));
 }
 

@@ -54,6 +54,11 @@ pub const Residence = struct {
         return expires_ns != 0 and now_ns < expires_ns;
     }
 
+    /// As `isResident`, without a look at the clock: a verdict that has grown old is not taken back yet.
+    pub fn isThought(residence: *const Residence) bool {
+        return residence.expires_ns.load(.monotonic) != 0;
+    }
+
     /// Reports a batch that was taken from `map`.
     pub fn tick(residence: *Residence, map: *const Map) void {
         const left = residence.batches_left.load(.monotonic);

@@ -45,6 +45,9 @@ const batches_per_tick = 4;
 /// Copied in some tens of microseconds, or decoded in some hundreds (docs/performance.md).
 const quick_bytes_max = 512 << 10;
 
+/// Of a reader that was just opened.
+pub const advised_batches_first = 16;
+
 pub const Volume = struct {
     io: Io,
     gpa: std.mem.Allocator,
@@ -76,9 +79,9 @@ pub const Volume = struct {
     batches_told: std.atomic.Value(u32) = .init(0),
     /// Readers only: what every record read is held against (checksum.zig). Null: nothing is.
     words: ?[]const u64 = null,
-    /// Batches that are still to ask for their pages ahead of copying: set when a lane had to wait for
-    /// the disk, counted down by batches.
-    advised_batches: std.atomic.Value(u32) = .init(0),
+    /// Batches that are still to ask for their pages ahead of copying: the first ones, as nobody knows yet where the
+    /// files are, and some more when a lane had to wait for the disk; counted down by batches.
+    advised_batches: std.atomic.Value(u32) = .init(advised_batches_first),
 
     pub fn shardOf(volume: *const Volume, record: u64) u32 {
         return @intCast(record % volume.shard_count);
