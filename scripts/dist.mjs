@@ -18,7 +18,7 @@ import { filesBelow, unlessUpToDate } from './up-to-date.mjs';
 
 /** Development packages whose code may be folded into dist/. Their licences ship: licences.mjs. */
 export const foldedPackages = [
-  ...['msgpackr', 'hyparquet', 'fzstd', 'yaml'],
+  ...['msgpackr', 'hyparquet', 'yaml'],
   ...['csv-parse', 'lossless-json'],
 ];
 

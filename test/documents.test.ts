@@ -160,10 +160,10 @@ function zigRooms(): string[] {
 }
 const bare = (file: string): string => file.replace(/\.zig$/, '');
 
-t.test('docs/architecture.md has the import table of the core', (t) => {
+t.test('docs/rooms.md has the import table of the core', (t) => {
   const names = (cell: string): string[] =>
     [...cell.matchAll(/`([^`]+)`/g)].map(([, name = '']) => name);
-  const [, table = ''] = read('docs/architecture.md').split(/^\| room in `zig-src\/` .*$/m);
+  const [, table = ''] = read('docs/rooms.md').split(/^\| room in `zig-src\/` .*$/m);
   const shown = [...table.matchAll(/^\| (`.*?) \| (.*) \|$/gm)].flatMap(
     ([, rooms = '', imports = '']) =>
       names(rooms).map((room) => `${room}: ${names(imports).sort()}`),

@@ -154,6 +154,7 @@ const rooms: readonly (readonly [string, readonly string[]])[] = [
 
   ['configure', ['errors', 'native/load']],
   ['sampler', ['errors', 'signal', 'native/binding', 'native/cancel', 'native/load']],
+  ['frame', ['errors', 'native/load']],
   [
     'dict',
     ['dtype', 'errors', 'ndarray', 'native/load', 'store/capability', 'store/sizes', 'store/walk'],
@@ -161,11 +162,12 @@ const rooms: readonly (readonly [string, readonly string[]])[] = [
 
   // The converter: from rows to containers.
   ['converter/dataset', ['dtype', 'ndarray']],
+  ['converter/batches', ['errors', 'signal', 'converter/dataset']],
   ['converter/features', ['errors', 'converter/dataset']],
   ['converter/names', ['errors']],
   ['converter/parquet/encodings', ['hyparquet']],
   ['converter/parquet/numbers', ['dtype', 'converter/parquet/encodings']],
-  ['converter/parquet/codecs', ['fzstd', 'hyparquet', 'node:zlib']],
+  ['converter/parquet/codecs', ['errors', 'frame', 'hyparquet', 'node:zlib']],
   ['converter/parquet/page-header', ['errors', 'hyparquet', 'converter/parquet/encodings']],
   ['converter/parquet/arrow-schema', ['converter/dataset']],
   [
@@ -269,7 +271,7 @@ const rooms: readonly (readonly [string, readonly string[]])[] = [
     [
       ...['dict', 'errors', 'signal', 'node:fs', 'node:path', 'parts', 'store/capability'],
       'store/fields',
-      ...['store/open', 'store/path', 'converter/column', 'converter/dataset'],
+      ...['store/open', 'store/path', 'converter/batches', 'converter/column', 'converter/dataset'],
       ...['converter/images', 'converter/layout', 'converter/names', 'converter/rows'],
       ...['converter/staging', 'converter/survey'],
     ],

@@ -151,6 +151,52 @@ t.test('damaged files are errors, never other values unseen', async (t) => {
   t.ok(codes.has('MALFORMED'), JSON.stringify([...codes]));
 });
 
+t.test(
+  'an ARROW:schema that cannot be read, or that calls floats narrower, changes nothing unseen',
+  async (t) => {
+    const file = files.find(({ name }) => name === 'NONE 1.0') as File;
+    const whole = Buffer.from(file.parquet, 'base64');
+    const at = whole.indexOf('ARROW:schema') + 'ARROW:schema'.length;
+    const [text = ''] = /[A-Za-z0-9+/]{64,}={0,2}/.exec(whole.toString('latin1', at)) ?? [];
+    const from = whole.indexOf(text, at);
+    const schema = Buffer.from(text, 'base64');
+    const where = scratch.fresh('x.parquet');
+    /** The dtypes of the file's floats, with these bytes as its schema. */
+    const floats = async (bytes: Buffer): Promise<string[]> => {
+      const changed = Buffer.from(whole);
+      changed.write(bytes.toString('base64'), from, 'latin1');
+      writeFileSync(where, changed);
+      const named = [{ path: where, name: 'x.parquet' }];
+      const { splits } = await parquetSplits(new Map([['train', named]]));
+      const [dataset] = [...splits.values()];
+      return [...(dataset?.features ?? [])].flatMap(([name, feature]) =>
+        feature.kind === 'value' && /^float/.test(feature.dtype)
+          ? [`${name} ${feature.dtype}`]
+          : [],
+      );
+    };
+    const sound = await floats(schema);
+    t.ok(sound.length >= 2, sound.join());
+    await t.rejects(floats(Buffer.alloc(schema.length, 1)), {
+      code: 'MALFORMED',
+      path: 'x.parquet',
+      message: /ARROW:schema cannot be read/,
+    });
+    // Each 2 may be the precision of a float64.
+    let changed = 0;
+    for (const [index, byte] of schema.entries()) {
+      if (byte !== 2) continue;
+      const mutant = Buffer.from(schema);
+      mutant[index] = 1;
+      const found = await floats(mutant).catch((error: { readonly code?: string }) => error.code);
+      if (found === 'MALFORMED') continue;
+      changed += 1;
+      t.strictSame(found, sound, `byte ${index}`);
+    }
+    t.ok(changed > 0);
+  },
+);
+
 t.test('a page that says it is huge is refused before memory is taken', async (t) => {
   const [file] = files as [File];
   const where = scratch.fresh('x.parquet');
@@ -189,6 +235,18 @@ t.test('decompressing gives exactly what the header says, or fails', async (t) =
   t.equal(Buffer.from(decompressed('LZ4', twice, 2 * text.length)).toString(), text + text);
   t.equal(Buffer.from(decompressed('LZ4', block, text.length)).toString(), text, 'without frame');
   t.throws(() => decompressed('GZIP', deflateRawSync(plain), plain.length));
+  // "hello" in a raw block, and with the checksum of its content, as zstd 1.5.7 writes it.
+  const hello = Buffer.from('28b52ffd2005290000' + '68656c6c6f', 'hex');
+  const summed = Buffer.from('28b52ffd2405290000' + '68656c6c6f' + 'a36d9f88', 'hex');
+  for (const frame of [hello, summed]) {
+    t.equal(Buffer.from(decompressed('ZSTD', frame, 5)).toString(), 'hello');
+    for (const bytes of [4, 6]) t.throws(() => decompressed('ZSTD', frame, bytes), /zstd|header/);
+    t.throws(() => decompressed('ZSTD', frame.subarray(0, -1), 5), /zstd/);
+  }
+  t.equal(Buffer.from(decompressed('ZSTD', Buffer.concat([hello, summed]), 10)).length, 10);
+  summed[9] = 0x69;
+  t.throws(() => decompressed('ZSTD', summed, 5), /zstd: .*checksum/, 'its content differs');
+  t.throws(() => decompressed('ZSTD', Buffer.alloc(0), 5), /without a frame/);
   t.throws(() => decompressed('UNCOMPRESSED', plain, plain.length + 1), /header says/);
   t.throws(() => decompressed('LZO', plain, 1), /not known/);
 });

@@ -7,6 +7,7 @@ comptime {
     _ = @import("topology.zig");
     _ = @import("zstd.zig");
     _ = @import("dict.zig");
+    _ = @import("frame.zig");
     _ = @import("buffer.zig");
     _ = @import("pad.zig");
     _ = @import("sampler.zig");

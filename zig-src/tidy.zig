@@ -36,6 +36,7 @@ const rooms = [_]Room{
     room("sampler/feistel.zig", &.{"std"}),
     room("sampler.zig", &.{ "std", "sampler/iid.zig", "sampler/feistel.zig" }),
     room("dict.zig", &.{ "std", "fault.zig", "zstd.zig" }),
+    room("frame.zig", &.{ "std", "fault.zig", "zstd.zig" }),
     // What a container is, piece by piece. format and plan do no I/O.
     room("store/format.zig", &.{ "std", "builtin", "fault.zig" }),
     room("store/plan.zig", &.{"std"}),
@@ -55,7 +56,7 @@ const rooms = [_]Room{
     room("store/windows.zig", &.{"std"}),
     // The front of the core, and its one door.
     room("store.zig", &.{ "std", "builtin", "fault.zig", "executor.zig", "store/format.zig", "store/plan.zig", "store/codec.zig", "store/map.zig", "store/residence.zig", "store/reserve.zig", "store/scratch.zig", "store/volume.zig", "store/append.zig", "store/gather.zig", "store/checksum.zig", "store/verify.zig", "store/windows.zig" }),
-    room("capi/exports.zig", &.{ "std", "builtin", "fault.zig", "buffer.zig", "pad.zig", "signals.zig", "executor.zig", "topology.zig", "sampler.zig", "dict.zig", "store.zig" }),
+    room("capi/exports.zig", &.{ "std", "builtin", "fault.zig", "buffer.zig", "pad.zig", "signals.zig", "executor.zig", "topology.zig", "sampler.zig", "dict.zig", "frame.zig", "store.zig" }),
     room("root.zig", &.{ "std", "capi/exports.zig" }),
     // Outside the door: sees the header, not the core.
     room("napi/thunk.zig", &.{ "std", "builtin" }),

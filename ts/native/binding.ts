@@ -10,7 +10,7 @@
  */
 
 /** Must equal `abiVersion()` of the addon, which is checked at load. */
-export const abiVersion = 4;
+export const abiVersion = 5;
 
 declare const storeBrand: unique symbol;
 declare const samplerBrand: unique symbol;
@@ -236,6 +236,13 @@ export interface Native {
     sampleBytes: BigUint64Array,
     dictBytesMax: number,
   ): Promise<Uint8Array>;
+
+  /**
+   * zstd frames of other files, decompressed; neither array is empty.
+   *
+   * @returns how many bytes of `target` they fill
+   */
+  decompressFrame(source: Uint8Array, target: Uint8Array): number;
 
   /** mode 0 sequential, 1 iid, 2 cyclic; stream 24 or 28. */
   samplerCreate(

@@ -11,6 +11,7 @@ const FileSizeLimit = @import("../signals.zig").FileSizeLimit;
 const executor_module = @import("../executor.zig");
 const topology = @import("../topology.zig");
 const dict = @import("../dict.zig");
+const frame = @import("../frame.zig");
 const buffer = @import("../buffer.zig");
 const pad = @import("../pad.zig");
 const sampler_module = @import("../sampler.zig");
@@ -27,7 +28,7 @@ fn memory() std.mem.Allocator {
 
 pub var memory_in_tests: std.mem.Allocator = std.heap.c_allocator;
 
-pub const abi_version = 4;
+pub const abi_version = 5;
 pub const no_record = std.math.maxInt(u64);
 pub const no_shard = std.math.maxInt(u32);
 pub const no_part = std.math.maxInt(u32);
@@ -483,6 +484,15 @@ export fn zr_dict_train(samples: [*]const u8, sample_bytes: [*]const u64, sample
     dict_bytes_out.* = 0;
     var fault: Fault = .{};
     dict_bytes_out.* = dict.train(memory(), dict_out[0..@intCast(dict_bytes_max)], samples, sample_bytes[0..@intCast(sample_count)], &fault) catch |err| return report(err, &fault, error_out);
+    return 0;
+}
+
+// ---- frames of other files ----
+
+export fn zr_frame_decompress(source: [*]const u8, source_bytes: u64, target: [*]u8, target_bytes: u64, written_out: *u64, error_out: ?*CError) i32 {
+    written_out.* = 0;
+    var fault: Fault = .{};
+    written_out.* = frame.decompress(memory(), target[0..@intCast(target_bytes)], source[0..@intCast(source_bytes)], &fault) catch |err| return report(err, &fault, error_out);
     return 0;
 }
 

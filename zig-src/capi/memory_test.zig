@@ -6,6 +6,7 @@
 const std = @import("std");
 const testing = std.testing;
 const exports = @import("exports.zig");
+const frame = @import("../frame.zig");
 const refusing = @import("../testing/refusing.zig");
 
 extern fn zr_abi_version() u32;
@@ -35,6 +36,7 @@ extern fn zr_memory_prefer_large_pages([*]u8, u64) void;
 extern fn zr_buffer_free(exports.Buffer) void;
 extern fn zr_pad(*const exports.PadRequest, ?*exports.CError) i32;
 extern fn zr_dict_train([*]const u8, [*]const u64, u64, [*]u8, u64, *u64, ?*exports.CError) i32;
+extern fn zr_frame_decompress([*]const u8, u64, [*]u8, u64, *u64, ?*exports.CError) i32;
 extern fn zs_sampler_create(*const exports.SamplerOptions, *?*Handle, ?*exports.CError) i32;
 extern fn zs_sampler_batch(*const Handle) u64;
 extern fn zs_sampler_step(*const Handle) u64;
@@ -257,6 +259,11 @@ const World = struct {
         var dict_bytes: u64 = 0;
         return zr_dict_train(&world.source, &sizes, sizes.len, &world.target, 2048, &dict_bytes, &world.failure);
     }
+    fn decompress(world: *World) i32 {
+        var written: u64 = 0;
+        const status = zr_frame_decompress(frame.hello_frame, frame.hello_frame.len, &world.target, 5, &written, &world.failure);
+        return if (status == 0 and written != 5) -100 else status;
+    }
     fn createSampler(world: *World) i32 {
         const options: exports.SamplerOptions = .{ .length = 100, .batch_size = 10, .seed = 1, .mode = 2, .stream = 24 };
         return zs_sampler_create(&options, &world.sampler, &world.failure);
@@ -310,6 +317,7 @@ const rows = [_]Row{
     .{ .names = &.{"zr_buffer_free"}, .before = World.buffered, .call = World.freeBuffer, .takes_none = true, .is_alone = true },
     .{ .names = &.{"zr_pad"}, .before = World.nothing, .call = World.padRecords, .takes_none = true, .is_alone = true },
     .{ .names = &.{"zr_dict_train"}, .before = World.nothing, .call = World.train, .is_alone = true },
+    .{ .names = &.{"zr_frame_decompress"}, .before = World.nothing, .call = World.decompress, .is_alone = true },
     .{ .names = &.{"zs_sampler_create"}, .before = World.nothing, .call = World.createSampler, .is_alone = true },
     .{ .names = &.{ "zs_sampler_batch", "zs_sampler_step", "zs_sampler_draw", "zs_sampler_seek" }, .before = World.sampled, .call = World.useSampler, .takes_none = true, .is_alone = true },
     .{ .names = &.{"zs_sampler_destroy"}, .before = World.sampled, .call = World.destroySampler, .takes_none = true, .is_alone = true },

@@ -19,7 +19,7 @@
 extern "C" {
 #endif
 
-#define ZR_ABI_VERSION 4u
+#define ZR_ABI_VERSION 5u
 #define ZR_NO_RECORD UINT64_MAX
 #define ZR_NO_SHARD UINT32_MAX
 #define ZR_NO_PART UINT32_MAX
@@ -260,6 +260,13 @@ zr_status zr_pad(const zr_pad_request *request, zr_error *error);
 zr_status zr_dict_train(const uint8_t *samples, const uint64_t *sample_bytes, uint64_t sample_count,
                         uint8_t *dict_out, uint64_t dict_bytes_max, uint64_t *dict_bytes_out,
                         zr_error *error);
+
+/* ---- frames of other files ---- */
+
+/* The zstd frames in source, decompressed into target; how many bytes of it they filled. CODEC: damaged, cut, or
+ * longer than target. source_bytes and target_bytes are 1 or more. */
+zr_status zr_frame_decompress(const uint8_t *source, uint64_t source_bytes, uint8_t *target,
+                              uint64_t target_bytes, uint64_t *written_out, zr_error *error);
 
 /* ---- sampler: which ids a step takes, a pure function of (options, step) ---- */
 

@@ -965,6 +965,23 @@ Napi::Value TrainDict(const Napi::CallbackInfo &info) {
     return Start(info, std::move(job), nullptr, Access::kRead, {samples.js, sample_bytes.js});
 }
 
+Napi::Value DecompressFrame(const Napi::CallbackInfo &info) {
+    Args args(info, Lifetime::kCall);
+    const Span<uint8_t> source = args.Bytes(0, "source");
+    const Span<uint8_t> target = args.Bytes(1, "target");
+    if (!args) return Nothing();
+    if (source.count == 0 || target.count == 0) {
+        args.RangeError("source and target have bytes");
+        return Nothing();
+    }
+    uint64_t written = 0;
+    zr_error error = BlankError();
+    const zr_status status = zr_frame_decompress(source.data, source.count, target.data,
+                                                 target.count, &written, &error);
+    if (status != ZR_OK) return Done(args, status, error);
+    return Napi::Number::New(info.Env(), static_cast<double>(written));
+}
+
 /* ---- sampler ---- */
 
 Napi::Value SamplerCreate(const Napi::CallbackInfo &info) {

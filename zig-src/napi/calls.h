@@ -37,6 +37,7 @@ Napi::Value CheckLayout(const Napi::CallbackInfo &info);
 Napi::Value CloseSync(const Napi::CallbackInfo &info);
 
 Napi::Value TrainDict(const Napi::CallbackInfo &info);
+Napi::Value DecompressFrame(const Napi::CallbackInfo &info);
 
 Napi::Value SamplerCreate(const Napi::CallbackInfo &info);
 Napi::Value SamplerBatch(const Napi::CallbackInfo &info);

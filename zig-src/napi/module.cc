@@ -98,6 +98,7 @@ bool DefineCalls(Napi::Env env, Napi::Object exports) {
            Define<CloseSync>(env, exports, "closeSync") &&
            Define<Pad>(env, exports, "pad") &&
            Define<TrainDict>(env, exports, "trainDict") &&
+           Define<DecompressFrame>(env, exports, "decompressFrame") &&
            Define<SamplerCreate>(env, exports, "samplerCreate") &&
            Define<SamplerBatch>(env, exports, "samplerBatch") &&
            Define<SamplerStep>(env, exports, "samplerStep") &&

@@ -77,7 +77,12 @@ export class ParquetFile {
     }));
     this.rowCount = this.groups.reduce((sum, { rowCount }) => sum + rowCount, 0);
     const texts = new Map(metadata.key_value_metadata?.map(({ key, value }) => [key, value ?? '']));
-    const arrow = arrowFeatures(texts.get('ARROW:schema') ?? '');
+    const schema = texts.get('ARROW:schema') ?? '';
+    const arrow = schema === '' ? undefined : arrowFeatures(schema);
+    if (schema !== '' && arrow === undefined) {
+      // Without it a list of fixed length would pass for one of any.
+      throw malformed(name, 'its ARROW:schema cannot be read');
+    }
     const named = featuresOfMetadata(texts.get('huggingface') ?? '');
     this.columns = columnsOf(parquetSchema(metadata));
     this.features = new Map(
@@ -99,6 +104,7 @@ export class ParquetFile {
       try {
         return new ParquetFile(name, handle, size, metadata);
       } catch (cause) {
+        if (cause instanceof LoaderxError) throw cause;
         throw malformed(name, 'its footer is damaged', cause);
       }
     } catch (error) {
