@@ -558,3 +558,159 @@ t.test('what is no bool, and what are no bytes, is refused with its column', asy
     t.strictSame(beside(target), []);
   }
 });
+
+t.test('a dataset that lies is told so, and leaves nothing', async (t) => {
+  const folder = scratchOf(t);
+  const target = path.join(folder, 'out');
+  const sound = { rowCount: 1, columns: new Map([['x', { values: Int32Array.of(1) }]]) };
+  const giving = (...steps: readonly unknown[]): unknown => ({
+    async *[Symbol.asyncIterator]() {
+      yield* steps;
+    },
+  });
+  const cases: readonly (readonly [string, () => unknown, string])[] = [
+    ['nothing', () => null, 'must give an async iterable of batches, got null'],
+    ['a number', () => 7, 'must give an async iterable of batches, got 7'],
+    ['an iterator that is none', () => ({ [Symbol.asyncIterator]: () => ({}) }), 'async iterable'],
+    [
+      'a step that is none',
+      () => ({ [Symbol.iterator]: () => ({ next: () => 5 }) }),
+      'must be an object, got 5',
+    ],
+    ['no batch', () => giving(sound, undefined), 'the batch from row 1 on must be {rowCount'],
+    [
+      'a null column',
+      () => giving({ rowCount: 1, columns: new Map([['x', null]]) }),
+      'has null as column "x"',
+    ],
+    ['a done that is none', () => giving({ ...sound, done: 5 }), 'done?: function'],
+    [
+      'nothing thrown, at once',
+      () => {
+        throw undefined;
+      },
+      'the dataset threw undefined',
+    ],
+    [
+      'nothing thrown, later',
+      async function* () {
+        yield sound;
+        throw undefined;
+      },
+      'the dataset threw undefined',
+    ],
+    [
+      'memory that is taken away',
+      async function* () {
+        const data = Int32Array.of(1, 2);
+        yield { rowCount: 2, columns: new Map([['x', { values: data }]]) };
+        structuredClone(data.buffer, { transfer: [data.buffer] });
+        yield sound;
+      },
+      'detached or resized before it was written',
+    ],
+  ];
+  for (const [what, batches, message] of cases) {
+    const dataset = { features: new Map([['x', int32]]), batches } as unknown as Dataset;
+    const failure = await failureOf(() => convert(dataset, target, { codec: 'raw' }));
+    t.match(failure, { code: 'SOURCE' }, what);
+    t.ok(failure.message.includes(message), `${what}: ${failure.message}`);
+    t.strictSame(readdirSync(folder), [], what);
+  }
+  const circle = { kind: 'list', item: undefined as unknown };
+  circle.item = circle;
+  const knot = { kind: 'struct', fields: new Map<string, unknown>() };
+  knot.fields.set('a', knot).set('b', knot);
+  for (const [feature, message] of [
+    [null, 'must be {kind, …} as Feature has it, got null'],
+    [{ kind: 'struct' }, 'must be {kind, …}'],
+    [{ kind: 'array', dtype: 'int8' }, 'must be {kind, …}'],
+    [circle, 'one that holds itself'],
+    [knot, 'one that holds itself'],
+  ] as const) {
+    const dataset = { ...datasetFrom({}, []), features: new Map([['x', feature]]) };
+    const failure = await failureOf(() =>
+      convert(dataset as unknown as Dataset, target, { codec: 'raw' }),
+    );
+    t.match(failure, { code: 'INVALID_ARGUMENT', field: 'dataset' });
+    t.ok(failure.message.includes(message), failure.message);
+  }
+  t.strictSame(readdirSync(folder), []);
+});
+
+t.test('a rowCount that is wrong is an error, with and without parts', async (t) => {
+  const folder = scratchOf(t);
+  const target = path.join(folder, 'out');
+  for (const rowCount of [2, 4]) {
+    const dataset = {
+      ...datasetFrom({ x: int32 }, [batch(3, { x: { values: Int32Array.of(1, 2, 3) } })]),
+      rowCount,
+    };
+    await t.rejects(convert(dataset, target, { codec: 'raw' }), {
+      code: 'SOURCE',
+      message: new RegExp(`has 3 rows, and its rowCount says ${rowCount}`),
+    });
+    t.strictSame(readdirSync(folder), []);
+  }
+  const short = {
+    ...datasetFrom({ x: int32 }, [batch(3, { x: { values: Int32Array.of(1, 2, 3) } })]),
+    rowCount: 9,
+  };
+  await t.rejects(convert(short, target, { codec: 'raw', part: { part: 1, of: 2 } }), {
+    code: 'SOURCE',
+  });
+  t.strictSame(readdirSync(folder), [], 'no folder of parts without one');
+});
+
+t.test('what never settles is left behind once the signal says so', async (t) => {
+  const folder = scratchOf(t);
+  const target = path.join(folder, 'out');
+  const never = (): Promise<never> => new Promise(() => {});
+  const one = batch(1, { x: { values: Int32Array.of(1) } });
+  for (const heedless of [
+    { next: never, return: never },
+    { next: async () => ({ done: false, value: one }), return: never },
+    { next: never },
+  ]) {
+    const stop = new AbortController();
+    let asked = 0;
+    const dataset = {
+      features: new Map([['x', int32]]),
+      batches: () => ({
+        [Symbol.asyncIterator]: () => ({
+          ...heedless,
+          next: () => {
+            asked += 1;
+            if (asked === 3 || heedless.next === never) setImmediate(() => stop.abort());
+            return heedless.next();
+          },
+        }),
+      }),
+    } as unknown as Dataset;
+    await t.rejects(convert(dataset, target, { codec: 'raw', signal: stop.signal }), {
+      code: 'ABORTED',
+    });
+    t.strictSame(readdirSync(folder), []);
+  }
+  // One that heeds it is waited for.
+  const stop = new AbortController();
+  let isClosed = false;
+  const heeding: Dataset = {
+    features: new Map([['x', int32]]),
+    async *batches(options) {
+      try {
+        yield one;
+        setImmediate(() => stop.abort());
+        await new Promise((_, reject) => {
+          options?.signal?.addEventListener('abort', () => setTimeout(reject, 20));
+        });
+      } finally {
+        isClosed = true;
+      }
+    },
+  };
+  await t.rejects(convert(heeding, target, { codec: 'raw', signal: stop.signal }), {
+    code: 'ABORTED',
+  });
+  t.ok(isClosed);
+});

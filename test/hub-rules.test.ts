@@ -15,6 +15,7 @@ import {
 import type { LoaderxError } from '../ts/errors.js';
 import { readCase } from './support/converter-fixtures.js';
 import { fixture, withoutFixtures } from './support/fixtures.js';
+import { failureOf } from './support/outcome.js';
 
 const codeOf = (run: () => unknown): string => {
   try {
@@ -89,6 +90,16 @@ t.test('repositories and revisions', async (t) => {
       'INVALID_ARGUMENT repo',
       String(repo),
     );
+  for (const [repo, hint] of [
+    ['hf://a/b', ': say "a/b"'],
+    ['datasets/a/b', ': say "a/b"'],
+    ['hf://datasets/a/b@v1', ': say "a/b", and revision "v1" by its own option'],
+    ['a/b@main', ': say "a/b", and revision "main" by its own option'],
+    ['a/b/c', ''],
+  ] as const) {
+    const failure = await failureOf(() => repoOf(repo));
+    t.ok(failure.message.endsWith(`got ${JSON.stringify(repo)}${hint}`), failure.message);
+  }
 
   for (const revision of [
     'main',

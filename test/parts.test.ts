@@ -149,7 +149,7 @@ t.test('a dataset that gives no ranges is read from its beginning', async (t) =>
     await codeOf(() => convert(plain(5), elsewhere, { ...one, part: { part: 7, of: 7 } })),
     'INVALID_ARGUMENT',
   );
-  t.same(readdirSync(elsewhere), [], 'nothing is left');
+  t.notOk(existsSync(elsewhere), 'nothing is left');
 });
 
 function start(source: string, target: string, part: number, of: number, stops: boolean) {
@@ -244,5 +244,5 @@ t.test('a part of a writer of one’s own', async (t) => {
   t.match(await failureOf(() => writePart(other, { part: 0, of: 1 }, failing)), {
     message: 'no more',
   });
-  t.same(readdirSync(other), [], 'nothing is left');
+  t.notOk(existsSync(other), 'nothing is left');
 });

@@ -130,11 +130,22 @@ export async function partBuilt<T>(
   const own = partShown(shown, part);
   const there = { path: own, wasThere: true };
   if (fs.existsSync(folder)) return there;
+  const isFirst = !fs.existsSync(native);
   try {
     return { path: own, wasThere: false, built: await build(folder, own) };
   } catch (error) {
     const isTaken = error instanceof LoaderxError && error.code === 'EXISTS';
     if (isTaken && fs.existsSync(folder)) return there;
+    if (isFirst) removeEmpty(native);
     throw error;
+  }
+}
+
+/** Removes the folder of parts of which none was made, unless another process begins one at this moment. */
+function removeEmpty(folder: string): void {
+  try {
+    fs.rmdirSync(folder);
+  } catch {
+    // Somebody has put something into it.
   }
 }

@@ -21,6 +21,7 @@ import type { CodecOptions } from '../store/capability.js';
 import { type Fields, knownFields } from '../store/fields.js';
 import { open } from '../store/open.js';
 import { locateUtf8 } from '../store/path.js';
+import { batchesOf } from './batches.js';
 import { type ColumnOptions, type ColumnWriter, createColumn, unequalCounts } from './column.js';
 import type { ColumnValues, Dataset, DatasetSplits, RowBatch } from './dataset.js';
 import type { ImageLimits } from './images.js';
@@ -231,7 +232,7 @@ async function surveyed(
   // Rows that the dataset gave, those before a part's among them.
   let position = 0;
   const request = { columns: [...layouts.keys()], ...(signal === undefined ? {} : { signal }) };
-  for await (const batch of dataset.batches(request)) {
+  for await (const batch of batchesOf(dataset, request)) {
     signal?.throwIfAborted();
     const batchRow = base - skipped + position;
     const count = rowsOf(batch, batchRow);
@@ -530,7 +531,7 @@ class Meter {
 }
 
 async function convertSplit(
-  { split, dataset, layouts, firstRow: base, skipped, limit }: Plan,
+  { split, dataset, layouts, firstRow: base, skipped, limit, rowCount: declared }: Plan,
   root: string,
   settings: Settings,
   meter: Meter,
@@ -564,7 +565,12 @@ async function convertSplit(
       pendingRows = 0;
       pendingBytes = 0;
       await writing;
-      const work = columns.map((each) => each.writer.write(each.pieces.splice(0), firstRow));
+      const work = columns.map(({ column, writer, pieces }) =>
+        writer.write(
+          pieces.splice(0).map((piece) => stillThere(piece, column)),
+          firstRow,
+        ),
+      );
       const written = done;
       done = [];
       writing = allOf(work).then(() => {
@@ -580,7 +586,7 @@ async function convertSplit(
     };
     // Rows that the dataset gave, those before a part's among them.
     let position = 0;
-    for await (const batch of dataset.batches(request)) {
+    for await (const batch of batchesOf(dataset, request)) {
       signal?.throwIfAborted();
       const batchRow = base - skipped + position;
       const count = rowsOf(batch, batchRow);
@@ -601,8 +607,8 @@ async function convertSplit(
         const taken = Math.min(until - at, flushRows - pendingRows);
         for (const [index, each] of columns.entries()) {
           const piece = sliceRows(checked[index] as CheckedRows, at, at + taken);
-          each.pieces.push(piece);
           const pieceBytes = bytesOf(piece);
+          each.pieces.push({ rows: piece, bytes: pieceBytes });
           pendingBytes += pieceBytes;
           bytes += pieceBytes;
         }
@@ -621,6 +627,12 @@ async function convertSplit(
       );
     }
     if (rowCount === 0) throw new LoaderxError('SOURCE', `${inSplit(split)} has no rows`);
+    if (declared !== undefined && rowCount !== declared) {
+      throw new LoaderxError(
+        'SOURCE',
+        `${inSplit(split)} has ${rowCount} rows, and its rowCount says ${declared}`,
+      );
+    }
     if (pendingRows > 0) await flush();
     await writing;
     await allOf(columns.map(({ writer }) => writer.close()));
@@ -643,15 +655,14 @@ function checkedColumn(
   count: number,
   firstRow: number,
 ): CheckedRows {
-  const values = batch.columns.get(column);
-  if (values === undefined) {
-    throw new LoaderxError(
-      'SOURCE',
-      `the batch from row ${firstRow} on has no column ${show(column)}`,
-      { field: column },
-    );
+  const values: unknown = batch.columns.get(column);
+  if (typeof values !== 'object' || values === null) {
+    const came = values === undefined ? 'has no column' : `has ${show(values)} as column`;
+    throw new LoaderxError('SOURCE', `the batch from row ${firstRow} on ${came} ${show(column)}`, {
+      field: column,
+    });
   }
-  return checkedRows(layout, values, count, { column, firstRow });
+  return checkedRows(layout, values as ColumnValues, count, { column, firstRow });
 }
 
 // ---- dictionaries, and what stands beside containers ----
@@ -744,15 +755,32 @@ interface Pending {
   readonly layout: Layout;
   readonly writer: ColumnWriter;
   /** Rows that wait to be written. */
-  readonly pieces: CheckedRows[];
+  readonly pieces: Piece[];
+}
+
+interface Piece {
+  readonly rows: CheckedRows;
+  /** Of its items, as they came. */
+  readonly bytes: number;
+}
+
+/** The rows of a piece, if nobody has taken their memory since they were checked. */
+function stillThere({ rows, bytes }: Piece, column: string): CheckedRows {
+  if (bytesOf(rows) === bytes) return rows;
+  throw new LoaderxError(
+    'SOURCE',
+    `column ${show(column)}: the memory of a batch was detached or resized before it was written: it is the conversion's until \`done\` is called`,
+    { field: column },
+  );
 }
 
 function rowsOf(batch: RowBatch, firstRow: number): number {
-  const { rowCount, columns } = batch ?? {};
-  if (!Number.isSafeInteger(rowCount) || rowCount < 0 || !(columns instanceof Map)) {
+  const { rowCount, columns, done } = batch ?? {};
+  const isSound = Number.isSafeInteger(rowCount) && rowCount >= 0 && columns instanceof Map;
+  if (!isSound || (done !== undefined && typeof done !== 'function')) {
     throw new LoaderxError(
       'SOURCE',
-      `the batch from row ${firstRow} on must be {rowCount, columns: Map}, got ${show(batch)}`,
+      `the batch from row ${firstRow} on must be {rowCount, columns: Map, done?: function}, got ${show(batch)}`,
     );
   }
   return rowCount;

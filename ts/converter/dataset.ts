@@ -132,7 +132,7 @@ export interface Dataset {
    * written while the next are asked for. Some 10 MiB or 32,768 rows are a good size.
    */
   batches(options?: BatchOptions): AsyncIterable<RowBatch>;
-  /** How many rows there are, where it is known before they are read: for progress, and for parts. */
+  /** How many rows there are, where it is known before they are read: for progress, for parts, and to miss none. */
   readonly rowCount?: number;
   /**
    * The rows `first` to `end - 1` as a dataset of their own, which reads little more than these. Without it a

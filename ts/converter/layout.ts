@@ -3,7 +3,7 @@
  * happen to have one length is ragged all the same.
  */
 import type { NumberDType } from '../dtype.js';
-import { LoaderxError, show } from '../errors.js';
+import { ArgumentTypeError, LoaderxError, show } from '../errors.js';
 import type { Feature } from './dataset.js';
 import { featureText } from './features.js';
 import { numberBytes } from './parquet/numbers.js';
@@ -36,6 +36,7 @@ export type StringRule = 'refuse' | 'utf8';
  * @throws LoaderxError UNSUPPORTED, with the column's name as `field`, for what no container holds
  */
 export function layoutOf(column: string, feature: Feature, strings: StringRule): Layout {
+  assertFeature(column, feature, new Set());
   const sizes: (number | null)[] = [];
   let leaf = feature;
   while (leaf.kind === 'list') {
@@ -70,6 +71,27 @@ export function layoutOf(column: string, feature: Feature, strings: StringRule):
   return isFixed
     ? { kind: 'dense', dtype: dtype as ItemDType, itemShape: sizes }
     : { kind: 'ragged', dtype: dtype as NumberDType, sizes };
+}
+
+/** A dataset may be anybody's: a feature may be nothing, or hold itself. */
+function assertFeature(column: string, feature: unknown, above: ReadonlySet<unknown>): void {
+  const { kind, item, fields, shape } = (feature ?? {}) as Partial<Record<string, unknown>>;
+  const isSound =
+    typeof kind === 'string' &&
+    (kind !== 'struct' || fields instanceof Map) &&
+    (kind !== 'array' || Array.isArray(shape));
+  if (!isSound || above.has(feature)) {
+    const came = above.has(feature) ? 'one that holds itself' : show(feature);
+    throw new ArgumentTypeError(
+      'dataset',
+      `the feature of column ${show(column)} must be {kind, …} as Feature has it, got ${came}`,
+    );
+  }
+  if (kind === 'list') assertFeature(column, item, new Set(above).add(feature));
+  if (kind !== 'struct') return;
+  for (const each of (fields as Map<unknown, unknown>).values()) {
+    assertFeature(column, each, new Set(above).add(feature));
+  }
 }
 
 function refusal(column: string, feature: Feature, hint: string): LoaderxError {

@@ -136,7 +136,7 @@ function isHeld(folder: string): boolean {
 
 /** What the file system said, with the path that it is about. */
 export function asIo(target: string, doing: string, cause: unknown): unknown {
-  const { code, syscall, path: at } = cause as NodeJS.ErrnoException;
+  const { code, syscall, path: at } = (cause ?? {}) as NodeJS.ErrnoException;
   if (cause instanceof LoaderxError || syscall === undefined || code === undefined) return cause;
   return new LoaderxError(
     'IO',

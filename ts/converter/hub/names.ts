@@ -19,8 +19,17 @@ export function repoOf(repo: unknown): string {
   }
   throw new ArgumentRangeError(
     'repo',
-    `repo must be the id of a dataset, owner/name, got ${show(repo)}`,
+    `repo must be the id of a dataset, owner/name, got ${show(repo)}${hintOf(repo)}`,
   );
+}
+
+/** What other programs call a dataset of the hub. */
+function hintOf(repo: string): string {
+  const [id = '', revision] = repo.replace(/^(?:hf:\/\/)?(?:datasets\/)?/, '').split('@');
+  const isId = id.split('/').length <= 2 && id.split('/').every((part) => repoPart.test(part));
+  if (!isId || id === repo) return '';
+  const given = revision === undefined ? '' : `, and revision ${show(revision)} by its own option`;
+  return `: say ${show(id)}${given}`;
 }
 
 const commitForm = /^[0-9a-f]{40}$/;
