@@ -107,6 +107,7 @@ t.test('what cannot be meant', async (t) => {
   for (const options of [
     { seconds: 0 },
     { seconds: Number.NaN },
+    { seconds: '1' },
     { batchSize: 0 },
     { batchSize: 1.5 },
     { batchSize: 2 ** 29 },

@@ -152,6 +152,13 @@ async function train() {
     ...{ batchSize, seed, step: saved?.step ?? 0 },
     ...{ transform: new URL('./augment.mjs', import.meta.url), transformWorkers: 2 },
   });
+  // A checkpoint is a container, which is there whole or not at all: nothing has to be finished first.
+  const stop = () => {
+    const kept = loader.step - (loader.step % stepsPerCheckpoint);
+    say(`stopped at step ${loader.step}; the same command goes on at ${kept}`);
+    process.exit(130);
+  };
+  process.once('SIGINT', stop);
   while (loader.step < steps) {
     const { value: batch } = await loader.next();
     const rate = 0.1 * (1 - (loader.step - 1) / steps);
@@ -179,6 +186,7 @@ async function train() {
       );
     }
   }
+  process.off('SIGINT', stop);
   const { gatherMs, transformMs, consumerMs, elapsedMs } = loader.stats();
   if (elapsedMs > 0) {
     const share = (/** @type {number} */ ms) => `${((ms / elapsedMs) * 100).toFixed(0)} %`;

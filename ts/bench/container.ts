@@ -110,7 +110,10 @@ export function benchNumbers(options: Pick<BenchOptions, 'batchSize' | 'seconds'
     throw new ArgumentRangeError('batchSize', text);
   }
   if (seed < 0) throw new ArgumentRangeError('seed', `seed must be 0 or more, got ${seed}`);
-  if (typeof seconds !== 'number' || !(seconds > 0 && seconds <= 86_400)) {
+  if (typeof seconds !== 'number') {
+    throw new ArgumentTypeError('seconds', `seconds must be a number, got ${show(seconds)}`);
+  }
+  if (!(seconds > 0 && seconds <= 86_400)) {
     throw new ArgumentRangeError(
       'seconds',
       `seconds must be more than 0, 86,400 at most, got ${show(seconds)}`,

@@ -44,6 +44,12 @@ export function readingFailed(name: string, cause: unknown): unknown {
   );
 }
 
+/**
+ * Longer stretches are read as two at once: what the system has in memory it copies, and one core copies no faster
+ * than about 8 GiB/s.
+ */
+const inHalvesBytesMin = 1024 * 1024;
+
 /** @throws LoaderxError NOT_FOUND, IO */
 export async function openBytes(path: string, name: string): Promise<ByteFile> {
   let handle: fs.promises.FileHandle;
@@ -53,7 +59,7 @@ export async function openBytes(path: string, name: string): Promise<ByteFile> {
     throw readingFailed(name, cause);
   }
   let position = 0;
-  const fillAt = async (target: Uint8Array, from: number): Promise<number> => {
+  const fillPart = async (target: Uint8Array, from: number): Promise<number> => {
     let done = 0;
     try {
       while (done < target.byteLength) {
@@ -68,6 +74,21 @@ export async function openBytes(path: string, name: string): Promise<ByteFile> {
       }
     } catch (cause) {
       throw readingFailed(name, cause);
+    }
+    return done;
+  };
+  const fillAt = async (target: Uint8Array, from: number): Promise<number> => {
+    if (target.byteLength < inHalvesBytesMin) return fillPart(target, from);
+    const half = target.byteLength >> 1;
+    const halves = await Promise.allSettled([
+      fillPart(target.subarray(0, half), from),
+      fillPart(target.subarray(half), from + half),
+    ]);
+    let done = 0;
+    for (const [index, result] of halves.entries()) {
+      if (result.status === 'rejected') throw result.reason;
+      // What comes after a gap is none of it.
+      if (done === index * half) done += result.value;
     }
     return done;
   };
