@@ -164,9 +164,10 @@ function smallBuild(kind: Kind): WriterSubject {
 async function failedBuild(): Promise<WriterSubject> {
   const subject = smallBuild('ragged');
   const writer = subject.writer as RaggedWriter;
+  // Nine of 4 MiB: more than a window of large records holds.
   const large = ndarray('uint32', [2 ** 20], new Uint32Array(2 ** 20));
   const records = (function* () {
-    for (let index = 0; index < 3; index += 1) yield large;
+    for (let index = 0; index < 9; index += 1) yield large;
     throw new Error('of the caller');
   })();
   await failureOf(() => writer.append(records));
