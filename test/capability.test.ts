@@ -1485,6 +1485,34 @@ t.test('a dense batch that is taken away midway leaves the writer as it was', as
   t.ok((await reader.slice()).data.every((item) => item === 1));
 });
 
+t.test('a record that changes its size while it waits leaves the writer as it was', async (t) => {
+  for (const bytes of [0, 1, 5]) {
+    const at = scratch.fresh();
+    const writer = Ragged.create(at, { codec: 'raw', dtype: 'uint8', ndim: 1 });
+    await writer.append([ndarray('uint8', [2], Uint8Array.of(1, 2))]);
+    const memory = resizable(4, 8);
+    const last = {
+      dtype: 'uint8' as const,
+      shape: [4],
+      // After it was looked at: it has to wait, since a window ends before it.
+      get data(): Uint8Array<ArrayBuffer> {
+        queueMicrotask(() => memory.resize(bytes));
+        return new Uint8Array(memory);
+      },
+    };
+    const records: NdArray<'uint8'>[] = new Array(32_768).fill(
+      ndarray('uint8', [1], Uint8Array.of(3)),
+    );
+    const error = await failureOf(() => writer.append([...records, last]));
+    t.equal(outcomeOfError(error), 'RangeError INVALID_ARGUMENT', `${bytes} bytes`);
+    t.match(error.message, 'records[32768] was detached or resized');
+    t.equal(writer.length, 1);
+    await writer.close();
+    using reader = Ragged.open(at);
+    t.same([...reader.gatherSync([0]).values], [1, 2]);
+  }
+});
+
 t.test('iterable: closing, aborting and appending from inside', async (t) => {
   const rows = rowsOf(pairs(0, 3));
   const inside: readonly (readonly [

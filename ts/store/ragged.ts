@@ -458,10 +458,23 @@ function batchGone(): ArgumentRangeError {
   );
 }
 
+function recordGone(index: number): ArgumentRangeError {
+  const name = `records[${index}]`;
+  return new ArgumentRangeError(
+    name,
+    `${name} was detached or resized while it was appended: nothing of it was kept`,
+  );
+}
+
 /** Adds a record after every check, and after the window that it did not fit into was put. */
 async function addChecked(turn: Turn, packer: RaggedPacker, value: unknown): Promise<void> {
   const record = packer.checked(value);
-  if (packer.isFullFor(record)) await putWindow(turn, packer);
+  const { byteLength } = record.items;
+  if (packer.isFullFor(record)) {
+    await putWindow(turn, packer);
+    // Lanes worked meanwhile, and so did the caller: the dimensions would not fit the items any more.
+    if (record.items.byteLength !== byteLength) throw recordGone(packer.recordCount);
+  }
   packer.add(record);
 }
 
