@@ -450,7 +450,11 @@ t.test('the folder of a parts build is a folder of its sets', async (t) => {
   const folder = scratch.folder();
   await makeParts(folder, 60, 2);
   const none = await failureOf(() => open(folder));
-  t.match(none, { code: 'NOT_FOUND', message: /: the folder is no container, and holds none$/ });
+  const theirs = 'its folders part-00000-of-00002, part-00001-of-00002 do: name one';
+  t.match(none, { code: 'NOT_FOUND' });
+  t.ok(none.message.endsWith(`: the folder is no container, and holds none; ${theirs}`));
+  const empty = await failureOf(() => open(scratch.folder()));
+  t.match(empty, { code: 'NOT_FOUND', message: /: the folder is no container, and holds none$/ });
 
   for (const kind of ['dense', 'ragged']) {
     await makeSet(partsOf(folder, kind), path.join(folder, `${kind}.json`));

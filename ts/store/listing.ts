@@ -64,9 +64,26 @@ export function noContainerError(error: unknown, { shown, native }: Location): u
   const more = names.length > namesShown ? `, and ${names.length - namesShown} more` : '';
   const said =
     names.length === 0
-      ? 'the folder is no container, and holds none'
+      ? `the folder is no container, and holds none${typeof folder === 'string' ? splitsHint(folder) : ''}`
       : `the folder is no container, and holds the containers ${names.slice(0, namesShown).join(', ')}${more}: name one`;
   return new LoaderxError('NOT_FOUND', `${shown}: ${said}`, place);
+}
+
+const foldersLookedAt = 64;
+
+/** A conversion has a folder of containers for each split. */
+function splitsHint(folder: string): string {
+  const entries = entriesOf(folder);
+  if (typeof entries === 'string') return '';
+  const names = entries
+    .filter((entry) => entry.isDirectory())
+    .slice(0, foldersLookedAt)
+    .map(({ name }) => name)
+    .filter((name) => containersAt(`${folder}/${name}`)[0] !== `${folder}/${name}`)
+    .sort();
+  if (names.length === 0) return '';
+  const more = names.length > namesShown ? `, and ${names.length - namesShown} more` : '';
+  return `; its folders ${names.slice(0, namesShown).join(', ')}${more} do: name one`;
 }
 
 function isSetFile(path: string): boolean {
