@@ -579,6 +579,34 @@ t.test('a dataset that lies is told so, and leaves nothing', async (t) => {
     ],
     ['no batch', () => giving(sound, undefined), 'the batch from row 1 on must be {rowCount'],
     [
+      'a column map that is none',
+      () => giving({ rowCount: 1, columns: Object.create(Map.prototype) }),
+      'must be {rowCount',
+    ],
+    [
+      'a step that throws no error',
+      () => ({
+        [Symbol.iterator]: () => ({
+          next: () => ({
+            get done() {
+              throw 'd';
+            },
+          }),
+        }),
+      }),
+      'the dataset threw "d"',
+    ],
+    [
+      'a batch that throws no error',
+      () =>
+        giving({
+          get rowCount() {
+            throw null;
+          },
+        }),
+      'the dataset threw null',
+    ],
+    [
       'a null column',
       () => giving({ rowCount: 1, columns: new Map([['x', null]]) }),
       'has null as column "x"',
@@ -621,12 +649,16 @@ t.test('a dataset that lies is told so, and leaves nothing', async (t) => {
   circle.item = circle;
   const knot = { kind: 'struct', fields: new Map<string, unknown>() };
   knot.fields.set('a', knot).set('b', knot);
+  let deep: Feature = int32;
+  for (let depth = 0; depth < 20_000; depth += 1) deep = { kind: 'list', item: deep };
   for (const [feature, message] of [
     [null, 'must be {kind, …} as Feature has it, got null'],
     [{ kind: 'struct' }, 'must be {kind, …}'],
     [{ kind: 'array', dtype: 'int8' }, 'must be {kind, …}'],
     [circle, 'one that holds itself'],
     [knot, 'one that holds itself'],
+    [deep, 'nested more than 100 deep'],
+    [{ kind: 'value', dtype: Symbol('x') }, 'must be {kind, …}'],
   ] as const) {
     const dataset = { ...datasetFrom({}, []), features: new Map([['x', feature]]) };
     const failure = await failureOf(() =>
@@ -641,6 +673,11 @@ t.test('a dataset that lies is told so, and leaves nothing', async (t) => {
 t.test('a rowCount that is wrong is an error, with and without parts', async (t) => {
   const folder = scratchOf(t);
   const target = path.join(folder, 'out');
+  for (const rowCount of [8n, -1, 1.5, Number.NaN, '3']) {
+    const dataset = { ...datasetFrom({ x: int32 }, []), rowCount } as unknown as Dataset;
+    const failure = await failureOf(() => convert(dataset, target, { codec: 'raw' }));
+    t.match(failure, { code: 'INVALID_ARGUMENT', field: 'dataset' }, String(rowCount));
+  }
   for (const rowCount of [2, 4]) {
     const dataset = {
       ...datasetFrom({ x: int32 }, [batch(3, { x: { values: Int32Array.of(1, 2, 3) } })]),
@@ -692,6 +729,15 @@ t.test('what never settles is left behind once the signal says so', async (t) =>
     });
     t.strictSame(readdirSync(folder), []);
   }
+  // One that is left since its batch is none, without a signal.
+  const stubborn = {
+    features: new Map([['x', int32]]),
+    batches: () => ({
+      [Symbol.asyncIterator]: () => ({ next: () => ({ done: false, value: null }), return: never }),
+    }),
+  } as unknown as Dataset;
+  await t.rejects(convert(stubborn, target, { codec: 'raw' }), { code: 'SOURCE' });
+  t.strictSame(readdirSync(folder), []);
   // One that heeds it is waited for.
   const stop = new AbortController();
   let isClosed = false;

@@ -269,8 +269,8 @@ const rooms: readonly (readonly [string, readonly string[]])[] = [
   [
     'converter/convert',
     [
-      ...['dict', 'errors', 'signal', 'node:fs', 'node:path', 'parts', 'store/capability'],
-      'store/fields',
+      ...['dict', 'errors', 'signal', 'node:fs', 'node:path', 'node:util', 'parts'],
+      ...['store/capability', 'store/fields'],
       ...['store/open', 'store/path', 'converter/batches', 'converter/column', 'converter/dataset'],
       ...['converter/images', 'converter/layout', 'converter/names', 'converter/rows'],
       ...['converter/staging', 'converter/survey'],

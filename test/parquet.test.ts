@@ -197,6 +197,51 @@ t.test(
   },
 );
 
+// As duckdb 2.0.1 writes `select 7::tinyint x, interval 1 day i`, and pyarrow 26 a column of pa.uuid() beside x.
+const intervals = [
+  'UEFSMRUAFQgVCCwVAhUAFQYVBgAABwAAABUAFRgVGCwVAhUAFQYVBgAAAAAAAAEAAAAAAAAAFQIZPDUAGA1kdWNrZGJf',
+  'c2NoZW1hFQQAFQIlABgBeCUeABUOFRgVABgBaSUqABYCGRwZLCYAHBUCGRUAGRgBeBUAFgIWKhYqJgg8GAQHAAAAGAQH',
+  'AAAAFgAoBAcAAAAYBAcAAAAREQAZHBUAFQAVAgAAACYAHBUOGRUAGRgBaRUAFgIWOhY6JjJJHBUAFQAVAgAAABZkFgIm',
+  'CBZkABkcGBxkdWNrZGIuaW50ZXJ2YWxfYmxvb21fZmlsdGVyGA1ub3JtYWxpemVkLXYxABgoRHVja0RCIHZlcnNpb24g',
+  'djIuMC4xIChidWlsZCA4ZDc4MTE0ZTkwKRksHAAAHAAAAAABAABQQVIx',
+].join('');
+const uuids = [
+  'UEFSMRUEFSAVIEwVAhUAEgAAYWFhYWFhYWFhYWFhYWFhYRUAFRIVEiwVBBUQFQYVBhw2ACgQYWFhYWFhYWFhYWFhYWFh',
+  'YRgQYWFhYWFhYWFhYWFhYWFhYRERAAAAAgAAAAQBAQQAFQQVEBUQTBUEFQASAAAHAAAACAAAABUAFRIVEiwVBBUQFQYV',
+  'BhwYBAgAAAAYBAcAAAAWACgECAAAABgEBwAAABERAAAAAgAAAAQBAQMCFQQZPDUAGAZzY2hlbWEVBAAVDhUgFQIYBHV1',
+  'aWRs7AAAABUCJQIYAXglHkysEwgRAAAAFgQZHBksJgAcFQ4ZNQAGEBkYBHV1aWQVABYEFsQBFsQBJkQmCBw2ACgQYWFh',
+  'YWFhYWFhYWFhYWFhYRgQYWFhYWFhYWFhYWFhYWFhYRERABksFQQVABUCABUAFRAVAgA8KQYZJgAEAAAAJgAcFQIZNQAG',
+  'EBkYAXgVABYEFpwBFpwBJvgBJswBHBgECAAAABgEBwAAABYAKAQIAAAAGAQHAAAAEREAGSwVBBUAFQIAFQAVEBUCADwp',
+  'BhkmAAQAAAAW4AIWBCYIFuACABkcGAxBUlJPVzpzY2hlbWEYwAMvLy8vLzBnQkFBQVFBQUFBQUFBS0FBd0FCZ0FGQUFn',
+  'QUNnQUFBQUFCQkFBTUFBQUFDQUFJQUFBQUJBQUlBQUFBQkFBQUFBSUFBQUJnQUFBQUZBQUFBQkFBRkFBSUFBWUFCd0FN',
+  'QUFBQUVBQVFBQUFBQUFBQkFoQUFBQUFjQUFBQUJBQUFBQUFBQUFBQkFBQUFlQUFBQUFnQURnQUlBQWNBQ0FBQUFBQUFB',
+  'QUVJQUFBQUFBQVNBQmdBQ0FBR0FBY0FEQUFBQUJBQUZBQVNBQUFBQUFBQkR4UUFBQUNnQUFBQUNBQUFBQlFBQUFBQUFB',
+  'QUFCQUFBQUhWMWFXUUFBQUFBQWdBQUFFZ0FBQUFFQUFBQXlQLy8veGdBQUFBRUFBQUFDZ0FBQUdGeWNtOTNMblYxYVdR',
+  'QUFCUUFBQUJCVWxKUFZ6cGxlSFJsYm5OcGIyNDZibUZ0WlFBQUFBQUlBQXdBQkFBSUFBZ0FBQUFRQUFBQUJBQUFBQUFB',
+  'QUFBQUFBQUFHQUFBQUVGU1VrOVhPbVY0ZEdWdWMybHZianB0WlhSaFpHRjBZUUFBQmdBSUFBUUFCZ0FBQUJBQUFBQUFB',
+  'QUFBABggcGFycXVldC1jcHAtYXJyb3cgdmVyc2lvbiAyNi4wLjEZLBwAABwAAAD8AgAAUEFSMQ==',
+].join('');
+
+t.test('a column of a type that no container holds does not refuse its file', async (t) => {
+  for (const [file, name, rowCount] of [
+    [intervals, 'i', 1],
+    [uuids, 'uuid', 2],
+  ] as const) {
+    const where = scratch.fresh('x.parquet');
+    writeFileSync(where, Buffer.from(file, 'base64'));
+    const dataset = await parquetSplits(new Map([['train', [{ path: where, name: 'x.parquet' }]]]));
+    await t.rejects(convert(dataset, scratch.fresh(), { codec: 'raw' }), {
+      code: 'UNSUPPORTED',
+      field: name,
+    });
+    const target = scratch.fresh();
+    await convert(dataset, target, { codec: 'raw', columns: ['x'] });
+    const reader = open(path.join(target, 'train/x'));
+    t.match(reader, { length: rowCount, dtype: 'int8' });
+    reader.closeSync();
+  }
+});
+
 t.test('a page that says it is huge is refused before memory is taken', async (t) => {
   const [file] = files as [File];
   const where = scratch.fresh('x.parquet');

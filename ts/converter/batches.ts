@@ -43,7 +43,10 @@ export async function* batchesOf(
           `a step of batches() must be an object, got ${show(step)}`,
         );
       }
-      const { done, value } = step as { readonly done?: unknown; readonly value?: unknown };
+      const { done, value } = attempt(() => {
+        const { done: isDone, value: given } = step as Partial<Record<'done' | 'value', unknown>>;
+        return { done: isDone, value: given };
+      });
       if (done) {
         isOpen = false;
         return;
@@ -52,12 +55,8 @@ export async function* batchesOf(
       yield value as RowBatch;
     }
   } finally {
-    if (isOpen && iterator.return !== undefined) {
-      await orGivenUp(
-        attemptAsync(() => iterator.return?.()),
-        signal,
-      ).catch(ignore);
-    }
+    // All rows are there, or none are wanted any more: what it throws or waits for now is its own affair.
+    if (isOpen) await soon(attemptAsync(() => iterator.return?.()));
   }
 }
 
@@ -108,6 +107,16 @@ function orGivenUp<T>(
   });
 }
 
+/** Waits for it, but not for ever. */
+async function soon(promise: Promise<unknown>): Promise<void> {
+  let timer: NodeJS.Timeout | undefined;
+  const late = new Promise((resolve) => {
+    timer = setTimeout(resolve, leaveMs);
+  });
+  await Promise.race([promise.catch(ignore), late]);
+  clearTimeout(timer);
+}
+
 /** What is thrown may be anything; an error has a message. */
 function attempt<T>(step: () => T): T {
   try {
@@ -125,7 +134,8 @@ async function attemptAsync(step: () => unknown): Promise<unknown> {
   }
 }
 
-function asError(thrown: unknown): unknown {
+/** What came out of a dataset as an error; what is none becomes one of SOURCE. */
+export function asError(thrown: unknown): unknown {
   if (typeof thrown === 'object' && thrown !== null) return thrown;
   return new LoaderxError('SOURCE', `the dataset threw ${show(thrown)}`, {}, { cause: thrown });
 }

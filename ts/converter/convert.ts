@@ -13,6 +13,7 @@
  */
 import fs from 'node:fs';
 import path from 'node:path';
+import { types } from 'node:util';
 import { trainDict } from '../dict.js';
 import { ArgumentTypeError, LoaderxError, show } from '../errors.js';
 import { type Part, partBuilt, partOf, partRange } from '../parts.js';
@@ -21,7 +22,7 @@ import type { CodecOptions } from '../store/capability.js';
 import { type Fields, knownFields } from '../store/fields.js';
 import { open } from '../store/open.js';
 import { locateUtf8 } from '../store/path.js';
-import { batchesOf } from './batches.js';
+import { asError, batchesOf } from './batches.js';
 import { type ColumnOptions, type ColumnWriter, createColumn, unequalCounts } from './column.js';
 import type { ColumnValues, Dataset, DatasetSplits, RowBatch } from './dataset.js';
 import type { ImageLimits } from './images.js';
@@ -309,7 +310,7 @@ async function built(
   } catch (error) {
     await staging.discard();
     if (isAborted(signal)) throw givenUp(shown, signal);
-    throw asIo(shown, 'writing it', error);
+    throw asIo(shown, 'writing it', asError(error));
   }
 }
 
@@ -430,10 +431,24 @@ function plansOf(dataset: Dataset | DatasetSplits, settings: Settings): Plan[] {
 
 function planOf(split: string | undefined, dataset: Dataset, settings: Settings): Plan {
   const features: unknown = dataset?.features;
-  if (!(features instanceof Map) || typeof dataset.batches !== 'function') {
+  if (!types.isMap(features) || typeof dataset.batches !== 'function') {
     throw new ArgumentTypeError(
       'dataset',
       `dataset must have features, a Map, and batches(), got ${show(dataset)}`,
+    );
+  }
+  const { rowCount } = dataset as { readonly rowCount?: unknown };
+  if (rowCount !== undefined && !(Number.isSafeInteger(rowCount) && (rowCount as number) >= 0)) {
+    throw new ArgumentTypeError(
+      'dataset',
+      `rowCount of ${inSplit(split)} must be a whole number, got ${show(rowCount)}`,
+    );
+  }
+  for (const name of features.keys()) {
+    if (typeof name === 'string') continue;
+    throw new ArgumentTypeError(
+      'dataset',
+      `the features of ${inSplit(split)} must be named by strings, got ${show(name)}`,
     );
   }
   const wanted = chosen('column', dataset.features, settings.columns);
@@ -678,7 +693,7 @@ function beginningOf(dataset: Dataset): Dataset {
     async *batches(options) {
       let bytes = 0;
       let rows = 0;
-      for await (const batch of dataset.batches(options)) {
+      for await (const batch of batchesOf(dataset, options ?? {})) {
         yield batch;
         rows += batch.rowCount;
         for (const values of batch.columns.values()) bytes += roughBytesOf(values);
@@ -688,7 +703,9 @@ function beginningOf(dataset: Dataset): Dataset {
   };
 }
 
-function roughBytesOf(values: ColumnValues): number {
+function roughBytesOf(values: ColumnValues | null | undefined): number {
+  // Who writes it says what is wrong with it.
+  if (values === null || values === undefined) return 0;
   if ('values' in values) return values.values.byteLength;
   if ('arrays' in values) return values.arrays.reduce((sum, { data }) => sum + data.byteLength, 0);
   return values.bytes.reduce((sum, each) => sum + (each?.byteLength ?? 0), 0);
@@ -776,7 +793,7 @@ function stillThere({ rows, bytes }: Piece, column: string): CheckedRows {
 
 function rowsOf(batch: RowBatch, firstRow: number): number {
   const { rowCount, columns, done } = batch ?? {};
-  const isSound = Number.isSafeInteger(rowCount) && rowCount >= 0 && columns instanceof Map;
+  const isSound = Number.isSafeInteger(rowCount) && rowCount >= 0 && types.isMap(columns);
   if (!isSound || (done !== undefined && typeof done !== 'function')) {
     throw new LoaderxError(
       'SOURCE',

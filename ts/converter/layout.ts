@@ -73,15 +73,24 @@ export function layoutOf(column: string, feature: Feature, strings: StringRule):
     : { kind: 'ragged', dtype: dtype as NumberDType, sizes };
 }
 
+/** Deeper than any file has them. */
+const depthMax = 100;
+
 /** A dataset may be anybody's: a feature may be nothing, or hold itself. */
 function assertFeature(column: string, feature: unknown, above: ReadonlySet<unknown>): void {
-  const { kind, item, fields, shape } = (feature ?? {}) as Partial<Record<string, unknown>>;
+  const { kind, dtype, item, fields, shape } = (feature ?? {}) as Partial<Record<string, unknown>>;
+  const hasDType = kind === 'value' || kind === 'array';
   const isSound =
     typeof kind === 'string' &&
+    (!hasDType || typeof dtype === 'string') &&
     (kind !== 'struct' || fields instanceof Map) &&
     (kind !== 'array' || Array.isArray(shape));
-  if (!isSound || above.has(feature)) {
-    const came = above.has(feature) ? 'one that holds itself' : show(feature);
+  if (!isSound || above.has(feature) || above.size > depthMax) {
+    const came = above.has(feature)
+      ? 'one that holds itself'
+      : above.size > depthMax
+        ? `one that is nested more than ${depthMax} deep`
+        : show(feature);
     throw new ArgumentTypeError(
       'dataset',
       `the feature of column ${show(column)} must be {kind, …} as Feature has it, got ${came}`,

@@ -359,7 +359,7 @@ function dtypeOfElement(element: SchemaElement): string {
   if (logical !== undefined) return logical;
   const converted = convertedTypes.get(converted_type ?? '');
   if (converted === undefined) return byType;
-  return /^u?int/.test(converted) ? checkedInteger(converted, type) : converted;
+  return /^u?int\d/.test(converted) ? checkedInteger(converted, type) : converted;
 }
 
 /** An integer type that does not go with the physical one would read beyond values. */
@@ -376,7 +376,9 @@ function refined(own: Feature, arrow: Feature | undefined): Feature {
   if (arrow === undefined) return own;
   switch (arrow.kind) {
     case 'value':
-      return own.kind === 'value' && !losesDigits(own.dtype, arrow.dtype) ? arrow : own;
+      // Bytes are what has no other type; Parquet's own may know one, as of a UUID.
+      if (own.kind !== 'value' || arrow.dtype === 'binary') return own;
+      return losesDigits(own.dtype, arrow.dtype) ? own : arrow;
     case 'list': {
       if (own.kind !== 'list') return own;
       const item = refined(own.item, arrow.item);
