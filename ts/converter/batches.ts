@@ -87,7 +87,7 @@ function iteratorOf(batches: unknown): AnyIterator {
 function orGivenUp<T>(
   promise: Promise<T>,
   signal: AbortSignal | undefined,
-  left: () => unknown = ignore,
+  left: () => unknown,
 ): Promise<T> {
   if (signal === undefined) return promise;
   return new Promise((resolve, reject) => {

@@ -61,11 +61,10 @@ export function noContainerError(error: unknown, { shown, native }: Location): u
   const names = inner
     .filter((each) => each !== folder)
     .map((each) => nodePath.posix.basename(each));
-  const more = names.length > namesShown ? `, and ${names.length - namesShown} more` : '';
   const said =
     names.length === 0
       ? `the folder is no container, and holds none${typeof folder === 'string' ? splitsHint(folder) : ''}`
-      : `the folder is no container, and holds the containers ${names.slice(0, namesShown).join(', ')}${more}: name one`;
+      : `the folder is no container, and holds the containers ${listed(names)}: name one`;
   return new LoaderxError('NOT_FOUND', `${shown}: ${said}`, place);
 }
 
@@ -82,8 +81,13 @@ function splitsHint(folder: string): string {
     .filter((name) => containersAt(`${folder}/${name}`)[0] !== `${folder}/${name}`)
     .sort();
   if (names.length === 0) return '';
+  return `; its folders ${listed(names)} do: name one`;
+}
+
+/** The first few, and how many more there are. */
+function listed(names: readonly string[]): string {
   const more = names.length > namesShown ? `, and ${names.length - namesShown} more` : '';
-  return `; its folders ${names.slice(0, namesShown).join(', ')}${more} do: name one`;
+  return `${names.slice(0, namesShown).join(', ')}${more}`;
 }
 
 function isSetFile(path: string): boolean {
