@@ -82,9 +82,8 @@ pub fn fixed(volume: *Volume, ids: []const u64, record_bytes: u64, target: []u8,
     var cut = false;
     if (volume.mapsForBatch()) {
         const result = fixedFrom(volume, true, ids, record_bytes, target, cancel, &cut, fault);
-        if (!cut and volume.mapsHeld(ids)) {
-            // What fails in a set is done again, since nobody asked whether its tables are whole.
-            if (volume.table == null) return result;
+        if (!cut and volume.mapsHeld()) {
+            // What fails is done again, since nobody asked whether the tables are whole.
             if (result) |_| return else |_| {}
         }
     }
@@ -254,8 +253,7 @@ pub fn ragged(
     if (volume.mapsForBatch()) {
         run.mapped = true;
         const result = run.whole(fault);
-        if (!run.outcome.cut.load(.monotonic) and volume.mapsHeld(ids)) {
-            if (volume.table == null) return result;
+        if (!run.outcome.cut.load(.monotonic) and volume.mapsHeld()) {
             if (result) |_| return else |_| {}
         }
         run.mapped = false;
@@ -687,59 +685,88 @@ const Ahead = struct {
     }
 };
 
-/// Shards of a set that could have deceived a lane, which asks for them after it has copied. Asking all
-/// that it came to would cost more than copying, with many parts and small records.
+/// Shards that could have deceived a lane, which asks for them after it has copied. Asking all that it came to
+/// would cost more than copying, with few records or many parts.
 ///
 /// A file that was cut inside a page reads as zeros to the end of that page, without a signal; pages behind
 /// it raise one. So a record is what it was unless its last byte is zero. If it is, the shard's last page is
 /// touched: that raises the signal where the cut lies before it. Only of a record that lies in that very
 /// page the shard's size has to be asked.
+///
+/// A cut location table deceives nobody: an entry that lost bytes other than zeros is none that a record could be
+/// read by, so the gather fails, and is done again by reads. Of a container by itself its size is asked all the same
+/// where an entry of its last page was used, so that the loss of zeros is told too; of a set, whose tables may be
+/// many and small, it is not.
 const Suspects = struct {
-    table: ?*const volume_module.Table,
-    /// By the numbers that parts have for them. Undefined where there is no set.
-    touched: Bits = undefined,
-    asked: Bits = undefined,
+    volume: *const Volume,
+    /// By the numbers that shards have; of a set, those that its parts have for them. Only words below `word_count`
+    /// are defined.
+    touched: [words_max]Word = undefined,
+    asked: [words_max]Word = undefined,
+    word_count: u32,
     any: bool = false,
+    /// An entry of the table's last page was used.
+    entry: bool = false,
     cut: bool = false,
 
+    const Word = u64;
+    const Bit = std.math.Log2Int(Word);
     /// Shards behind are asked for at each record.
     const told_apart_max = 8192;
-    const Bits = std.StaticBitSet(told_apart_max);
+    const words_max = told_apart_max / @bitSizeOf(Word);
 
     fn init(volume: *const Volume) Suspects {
-        var suspects: Suspects = .{ .table = volume.table };
-        if (volume.table != null) {
-            suspects.touched = .empty;
-            suspects.asked = .empty;
-        }
+        const shard_count = if (volume.table) |table| shards: {
+            const last = table.parts[table.parts.len - 1];
+            break :shards last.shard_base +| last.owner.shard_count;
+        } else volume.shard_count;
+        const word_count = std.math.divCeil(u32, @min(shard_count, told_apart_max), @bitSizeOf(Word)) catch unreachable;
+        var suspects: Suspects = .{ .volume = volume, .word_count = word_count };
+        @memset(suspects.touched[0..word_count], 0);
+        @memset(suspects.asked[0..word_count], 0);
         return suspects;
     }
 
-    /// `stored`: the record's bytes, copied or decoded.
+    /// Wants a call after the record was copied or decoded. `stored`: its bytes in the map.
     fn look(suspects: *Suspects, home: Home, location: format.Location, shard: u32, stored: []const u8) void {
-        const table = suspects.table orelse return;
-        if (stored[stored.len - 1] != 0) return;
-        const number = table.parts[home.part].shard_base +| shard;
+        if (suspects.volume.table == null and home.volume.isEntryAtEnd(home.record)) suspects.entry = true;
+        // As it is now: a cut since then shows itself here.
+        const last: *const volatile u8 = &stored[stored.len - 1];
+        if (last.* != 0) return;
+        const number = if (suspects.volume.table) |table| table.parts[home.part].shard_base +| shard else shard;
         if (number >= told_apart_max) {
             suspects.cut = suspects.cut or !home.volume.isShardWhole(shard);
             return;
         }
         suspects.any = true;
-        if (home.volume.isAtEnd(location, shard)) suspects.asked.set(number) else suspects.touched.set(number);
+        const bits = if (home.volume.isAtEnd(location, shard)) &suspects.asked else &suspects.touched;
+        bits[number / @bitSizeOf(Word)] |= maskOf(number);
     }
 
     fn ask(suspects: *Suspects, outcome: *Outcome) void {
         if (suspects.any) {
-            for (suspects.table.?.parts) |part| {
-                for (0..part.owner.shard_count) |shard| {
-                    const number = part.shard_base +| @as(u32, @intCast(shard));
-                    if (number >= told_apart_max) break;
-                    if (suspects.touched.isSet(number)) part.owner.touchShard(@intCast(shard));
-                    if (suspects.asked.isSet(number) and !part.owner.isShardWhole(@intCast(shard))) suspects.cut = true;
-                }
+            if (suspects.volume.table) |table| {
+                for (table.parts) |part| suspects.askShards(part.owner, part.shard_base);
+            } else {
+                suspects.askShards(suspects.volume, 0);
             }
         }
+        if (suspects.entry and !suspects.volume.isTableWhole()) suspects.cut = true;
         if (suspects.cut) outcome.cut.store(true, .monotonic);
+    }
+
+    fn askShards(suspects: *Suspects, owner: *const Volume, base: u32) void {
+        for (0..owner.shard_count) |shard| {
+            const number = base +| @as(u32, @intCast(shard));
+            if (number >= told_apart_max) return;
+            const word = number / @bitSizeOf(Word);
+            if (suspects.touched[word] & maskOf(number) != 0) owner.touchShard(@intCast(shard));
+            if (suspects.asked[word] & maskOf(number) != 0 and !owner.isShardWhole(@intCast(shard))) suspects.cut = true;
+        }
+    }
+
+    fn maskOf(number: u32) Word {
+        return @as(Word, 1) << @as(Bit, @truncate(number));
     }
 };
 
@@ -823,7 +850,7 @@ const Outcome = struct {
     failed_at: std.atomic.Value(u64) = .init(std.math.maxInt(u64)),
     failure: Error = error.Unexpected,
     fault: Fault = .{},
-    /// A file of a set was found to be shorter than at open.
+    /// A file was found to be shorter than at open.
     cut: std.atomic.Value(bool) = .init(false),
 
     /// Called before each record: an error when the gather was given up or cannot succeed any more.

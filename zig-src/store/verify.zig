@@ -127,7 +127,7 @@ pub fn records(volume: *Volume, range: Range, faults: *Faults, cancel: Cancel, f
     if (range.count == 0) return;
     if (volume.usableMap()) |map| {
         const result = pass(volume, map, range, faults, cancel, fault);
-        if (volume.mapHeld(map, null)) return result;
+        if (volume.mapHeld(map)) return result;
         faults.clear();
     }
     return pass(volume, null, range, faults, cancel, fault);

@@ -260,18 +260,10 @@ pub const Volume = struct {
         return .{ .offset = at[0], .phys_length = @truncate(second), .logic_length = @truncate(second >> 32) };
     }
 
-    /// After a batch from maps: did every byte come from the files as they were at open? A file cut
-    /// inside a page reads as zeros without a signal, so sizes are asked: of the table, and of the shards
-    /// that hold `ids`.
-    ///
-    /// Of a set, whose files may be many, this tells only of pages that were replaced. Whoever gathered asks
-    /// for what a cut file could have deceived it with (gather.zig, Suspects). Of a cut table nobody is
-    /// deceived: an entry that lost its last bytes is none that a record could be read by, so the gather
-    /// fails.
-    pub fn mapsHeld(volume: *Volume, ids: []const u64) bool {
-        const table = volume.table orelse {
-            return volume.mapHeld(&volume.map.?, if (ids.len < volume.shard_count) ids else null);
-        };
+    /// After a batch from maps: were no pages replaced? A file cut inside a page reads as zeros without that: whoever
+    /// gathered asks for what could have deceived it (gather.zig, Suspects).
+    pub fn mapsHeld(volume: *const Volume) bool {
+        const table = volume.table orelse return volume.isMapSound();
         for (table.parts) |part| if (!part.owner.isMapSound()) return false;
         return true;
     }
@@ -290,7 +282,13 @@ pub const Volume = struct {
         return location.offset + location.phys_length > last_page;
     }
 
-    fn isTableWhole(volume: *const Volume) bool {
+    /// Whether the entry of a record, below the length, has bytes in the last page of the table.
+    pub fn isEntryAtEnd(volume: *const Volume, record: u64) bool {
+        const last_page = std.mem.alignBackward(u64, format.locationOffset(volume.length) - 1, std.heap.page_size_max);
+        return format.locationOffset(record + 1) > last_page;
+    }
+
+    pub fn isTableWhole(volume: *const Volume) bool {
         return (map_module.sizeOf(volume.meta) orelse 0) >= format.locationOffset(volume.length);
     }
 
@@ -298,14 +296,11 @@ pub const Volume = struct {
         return (map_module.sizeOf(volume.data[shard]) orelse 0) >= volume.tails[shard];
     }
 
-    /// As `mapsHeld`, of a volume with files; `touched` null: all shards.
-    pub fn mapHeld(volume: *const Volume, map: *const map_module.Map, touched: ?[]const u64) bool {
+    /// After all of a map was read: did every byte come from the files as they were at open? Their sizes are asked. Not
+    /// of a set.
+    pub fn mapHeld(volume: *const Volume, map: *const map_module.Map) bool {
         if (map.isBroken() or !volume.isTableWhole()) return false;
-        if (touched) |ids| {
-            for (ids) |id| if (!volume.isShardWhole(volume.shardOf(id))) return false;
-        } else {
-            for (0..volume.shard_count) |shard| if (!volume.isShardWhole(@intCast(shard))) return false;
-        }
+        for (0..volume.shard_count) |shard| if (!volume.isShardWhole(@intCast(shard))) return false;
         return true;
     }
 };
