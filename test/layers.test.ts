@@ -101,9 +101,10 @@ const rooms: readonly (readonly [string, readonly string[]])[] = [
     'store/ragged-pack',
     ['dtype', 'errors', 'ndarray', 'schema', 'store/append-queue', 'store/memory'],
   ],
+  ['store/young', ['dtype', 'ndarray']],
   [
     'store/ragged-views',
-    ['dtype', 'errors', 'ndarray', 'store/capability', 'store/memory', 'store/pad'],
+    ['dtype', 'errors', 'ndarray', 'store/capability', 'store/memory', 'store/pad', 'store/young'],
   ],
   [
     'store/dense',
@@ -112,7 +113,7 @@ const rooms: readonly (readonly [string, readonly string[]])[] = [
       ...['native/turn', 'store/append-queue'],
       ...['store/capability', 'store/container', 'store/dense-views', 'store/fields'],
       ...['store/handle', 'store/memory', 'store/options', 'store/path', 'store/reader'],
-      'store/writer',
+      ...['store/writer', 'store/young'],
     ],
   ],
   [
@@ -129,6 +130,7 @@ const rooms: readonly (readonly [string, readonly string[]])[] = [
         'store/reader',
         'store/sizes',
         'store/writer',
+        'store/young',
       ],
     ],
   ],

@@ -105,7 +105,10 @@ t.test('a record over 2^31 bytes with its dimensions is TOO_LARGE', async (t) =>
   const packer = new RaggedPacker(dtypeOf('uint8'), 1, 8);
   // Memory that nobody touches costs nothing.
   const items = new Uint8Array(2 ** 31);
-  const sized = (size: number) => ({ dims: [size], dimsAt: 0, items: items.subarray(0, size) });
+  const sized = (size: number) => ({
+    ...{ dims: [size], dimsAt: 0, items: items.subarray(0, size) },
+    itemBytes: size,
+  });
   packer.assertRecordFits(sized(2 ** 31 - 8));
   t.throws(() => packer.assertRecordFits(sized(2 ** 31 - 7)), {
     name: 'RangeError',

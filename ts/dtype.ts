@@ -417,6 +417,21 @@ export function isHonest(data: Data): boolean {
   );
 }
 
+/** How many elements a typed array has, whatever it says. */
+export function trueLength(data: Data): number {
+  return lengthOf.call(data) as number;
+}
+
+/** The bytes of a typed array, wherever it says that they are. */
+export function trueBytes(data: Data): Uint8Array {
+  const buffer = bufferOf.call(data) as ArrayBuffer;
+  return new Uint8Array(
+    buffer,
+    byteOffsetOf.call(data) as number,
+    byteLengthOf.call(data) as number,
+  );
+}
+
 /** `'Uint8Array'` and so on, also for one of another realm; undefined for anything else. */
 export function typedArrayName(value: unknown): string | undefined {
   return tagOf.call(value);

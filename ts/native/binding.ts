@@ -132,13 +132,13 @@ export interface Native {
     store: StoreHandle,
     ids: BigUint64Array,
     recordBytes: number,
-    target: Uint8Array,
+    target: Uint8Array | ArrayBuffer,
   ): void;
   gatherFixed(
     store: StoreHandle,
     ids: BigUint64Array,
     recordBytes: number,
-    target: Uint8Array,
+    target: Uint8Array | ArrayBuffer,
     cancel: Uint32Array | undefined,
     atOnce: boolean,
   ): Promise<void> | undefined;

@@ -34,6 +34,7 @@ import {
 import { type ContainerPath, locate } from './path.js';
 import { type CancelWord, StoreReader } from './reader.js';
 import { StoreWriter } from './writer.js';
+import { PlainArray } from './young.js';
 
 /** What a new dense container holds. */
 export type DenseCreateOptions<
@@ -165,7 +166,7 @@ class DenseStoreReader<D extends DType>
     }
     const buffer = take(ids.length * this.#recordBytes);
     try {
-      if (ids.length > 0) this.#readSync(ids, new Uint8Array(buffer));
+      if (ids.length > 0) this.#readSync(ids, buffer);
     } catch (error) {
       keep(buffer);
       throw error;
@@ -185,7 +186,7 @@ class DenseStoreReader<D extends DType>
     }
     const buffer = take(ids.length * this.#recordBytes);
     try {
-      if (ids.length > 0) await this.#read(ids, new Uint8Array(buffer), cancel);
+      if (ids.length > 0) await this.#read(ids, buffer, cancel);
     } catch (error) {
       keep(buffer);
       throw error;
@@ -199,8 +200,8 @@ class DenseStoreReader<D extends DType>
 
   protected one(ids: BigUint64Array): NdArray<D> {
     const buffer = take(this.#recordBytes);
-    this.#readSync(ids, new Uint8Array(buffer));
-    return { dtype: this.dtype, shape: this.itemShape, data: this.#items(buffer) };
+    this.#readSync(ids, buffer);
+    return new PlainArray(this.dtype, this.itemShape, this.#items(buffer));
   }
 
   /**
@@ -218,7 +219,7 @@ class DenseStoreReader<D extends DType>
     const length = bytes.byteLength;
     const staging = take(length);
     try {
-      await this.#read(ids, new Uint8Array(staging), cancel);
+      await this.#read(ids, staging, cancel);
       if (data.byteLength !== length) {
         throw new LoaderxError(
           'INVALID_ARGUMENT',
@@ -232,7 +233,11 @@ class DenseStoreReader<D extends DType>
     }
   }
 
-  #read(ids: BigUint64Array, target: Uint8Array, cancel: CancelWord): Promise<unknown> {
+  #read(
+    ids: BigUint64Array,
+    target: Uint8Array | ArrayBuffer,
+    cancel: CancelWord,
+  ): Promise<unknown> {
     return gatherInTurn(this.codec === 'raw' ? 0 : target.byteLength, (atOnce) =>
       this.handle.start((native, store) =>
         native.gatherFixed(store, ids, this.#recordBytes, target, cancel, atOnce),
@@ -240,7 +245,7 @@ class DenseStoreReader<D extends DType>
     );
   }
 
-  #readSync(ids: BigUint64Array, target: Uint8Array): void {
+  #readSync(ids: BigUint64Array, target: Uint8Array | ArrayBuffer): void {
     this.handle.call((native, store) =>
       native.gatherFixedSync(store, ids, this.#recordBytes, target),
     );

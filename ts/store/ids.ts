@@ -46,20 +46,35 @@ export function idArray(ids: unknown, recordCount: number): BigUint64Array {
   }
   if (name === 'BigUint64Array') {
     const list = ids as BigUint64Array;
-    const halves = new Uint32Array(list.buffer, list.byteOffset, list.length * 2);
-    for (let index = 0; index < list.length; index += 1) {
-      const id = (halves[index * 2 + 1] ?? 0) * word + (halves[index * 2] ?? 0);
-      if (id >= recordCount) throw outOfRange(list[index] ?? 0n, recordCount, index);
+    if (list.length > keptCountMax) {
+      assertBelow(new Uint32Array(list.buffer, list.byteOffset, list.length * 2), recordCount);
+      return new BigUint64Array(list);
     }
-    if (list.length > keptCountMax) return new BigUint64Array(list);
+    // Copied first: a view of a few ids costs more than a copy of them.
     const short = newWords(list.length);
-    short.halves.set(halves);
+    short.words.set(list);
+    try {
+      assertBelow(short.halves, recordCount);
+    } catch (error) {
+      giveIds(short.words);
+      throw error;
+    }
     return short.words;
   }
   throw new ArgumentTypeError(
     'ids',
     `ids must be an array of integers, a Uint32Array or a BigUint64Array, got ${show(ids)}`,
   );
+}
+
+/** @throws RangeError OUT_OF_RANGE for the first of these ids, each as two halves, that is not there */
+function assertBelow(halves: Uint32Array, recordCount: number): void {
+  for (let index = 0; index < halves.length; index += 2) {
+    const id = (halves[index + 1] ?? 0) * word + (halves[index] ?? 0);
+    if (id < recordCount) continue;
+    const exact = (BigInt(halves[index + 1] ?? 0) << 32n) | BigInt(halves[index] ?? 0);
+    throw outOfRange(exact, recordCount, index / 2);
+  }
 }
 
 /** Memory that was transferred away reads as a list of no ids. */

@@ -9,7 +9,7 @@
  * lies in memory that only the packer knows, because lanes read it while the next one is packed:
  * two slabs take turns.
  */
-import { type Data, type DTypeInfo, isHonest, typedArrayName } from '../dtype.js';
+import { type Data, type DTypeInfo, trueBytes, trueLength, typedArrayName } from '../dtype.js';
 import { ArgumentRangeError, show } from '../errors.js';
 import { arrayItems } from '../ndarray.js';
 import { recordBytesMax } from '../schema.js';
@@ -31,6 +31,8 @@ export interface RawRecord {
   readonly dimsAt: number;
   /** All of its items, in the dtype's typed array. */
   readonly items: Data;
+  /** Of the items. */
+  readonly itemBytes: number;
 }
 
 /** A {@link RawRecord} that is used again for each record. */
@@ -38,6 +40,7 @@ interface Plain {
   readonly dims: number[];
   readonly dimsAt: 0;
   items: Data;
+  itemBytes: number;
 }
 
 export class RaggedPacker {
@@ -46,6 +49,8 @@ export class RaggedPacker {
   readonly #dimBytes: 4 | 8;
   readonly #slabs: [Slab, Slab];
   readonly #plain: Plain;
+  /** Of the dtype's typed array; asking a constructor for its name costs as much as packing a small record. */
+  readonly #arrayName: string;
   #slabIndex: 0 | 1 = 0;
   #recordCount = 0;
 
@@ -58,7 +63,9 @@ export class RaggedPacker {
       dims: new Array(ndim).fill(0),
       dimsAt: 0,
       items: new info.constructorOf(new ArrayBuffer(0)),
+      itemBytes: 0,
     };
+    this.#arrayName = info.constructorOf.name;
   }
 
   /** Records taken so far, over all windows. */
@@ -69,13 +76,15 @@ export class RaggedPacker {
   /**
    * Adds what an iterable gave, if nothing is odd about it and the window has room: so it is for almost
    * every record, and no object is made. False: nothing was added, and `checked` has the reason, if any.
+   *
+   * Of the items only what they truly are is read, so it does not matter what they say of themselves.
    */
   addPlain(record: unknown): boolean {
     if (typeof record !== 'object' || record === null) return false;
     const { dtype, shape, data } = record as Partial<Record<string, unknown>>;
     const info = this.#info;
     if (dtype !== info.name || !Array.isArray(shape) || shape.length !== this.#ndim) return false;
-    if (typedArrayName(data) !== info.constructorOf.name || !isHonest(data as Data)) return false;
+    if (typedArrayName(data) !== this.#arrayName) return false;
     const plain = this.#plain;
     let count = info.itemElements;
     for (let axis = 0; axis < this.#ndim; axis += 1) {
@@ -84,8 +93,10 @@ export class RaggedPacker {
       plain.dims[axis] = size;
       count *= size;
     }
+    if (count !== trueLength(data as Data)) return false;
     plain.items = data as Data;
-    if (count !== plain.items.length || this.#packedBytes(plain) > recordBytesMax) return false;
+    plain.itemBytes = count * info.constructorOf.BYTES_PER_ELEMENT;
+    if (this.#packedBytes(plain) > recordBytesMax) return false;
     if (this.isFullFor(plain)) return false;
     this.add(plain);
     return true;
@@ -108,7 +119,7 @@ export class RaggedPacker {
     if (data.byteLength === 0) {
       throw new ArgumentRangeError(name, `${name} has shape ${show(shape)}: a record has an item`);
     }
-    const raw = { dims: shape, dimsAt: 0, items: data };
+    const raw = { dims: shape, dimsAt: 0, items: data, itemBytes: data.byteLength };
     this.assertRecordFits(raw);
     return raw;
   }
@@ -157,7 +168,7 @@ export class RaggedPacker {
   }
 
   #packedBytes(record: RawRecord): number {
-    return this.#ndim * this.#dimBytes + record.items.byteLength;
+    return this.#ndim * this.#dimBytes + record.itemBytes;
   }
 }
 
@@ -174,15 +185,17 @@ class Slab {
   /** 64-bit ends as pairs of 32-bit halves; a window is far below 2^32 bytes. */
   #ends = new Uint32Array(0);
   readonly #info: DTypeInfo;
+  readonly #elementBytes: number;
 
   constructor(info: DTypeInfo) {
     this.#info = info;
+    this.#elementBytes = info.constructorOf.BYTES_PER_ELEMENT;
     this.#items = new info.constructorOf(new ArrayBuffer(0));
   }
 
   add(record: RawRecord, ndim: number, dimBytes: 4 | 8): void {
-    const { dims, dimsAt, items } = record;
-    this.#reserve(this.usedBytes + ndim * dimBytes + items.byteLength);
+    const { dims, dimsAt, items, itemBytes } = record;
+    this.#reserve(this.usedBytes + ndim * dimBytes + itemBytes);
     let at = this.usedBytes;
     if (at % 4 === 0) {
       const wordsPerDim = dimBytes / 4;
@@ -195,10 +208,10 @@ class Slab {
       this.#addDimsBytewise(at, dims, dimsAt, ndim, dimBytes);
     }
     at += ndim * dimBytes;
-    const elementBytes = items.BYTES_PER_ELEMENT;
+    const elementBytes = this.#elementBytes;
     if (at % elementBytes === 0) setItems(this.#items, items, at / elementBytes);
-    else this.#bytes.set(new Uint8Array(items.buffer, items.byteOffset, items.byteLength), at);
-    this.usedBytes = at + items.byteLength;
+    else this.#bytes.set(trueBytes(items), at);
+    this.usedBytes = at + itemBytes;
     if (this.recordCount * 2 === this.#ends.length) {
       const longer = new Uint32Array(Math.max(endsMin * 2, this.#ends.length * 2));
       longer.set(this.#ends);

@@ -12,6 +12,7 @@ import { type NdArray, nativeInfo, swappedData } from '../ndarray.js';
 import type { PadOptions, RaggedBatch } from './capability.js';
 import { give, keep, transferred } from './memory.js';
 import { padRecords } from './pad.js';
+import { listOf, PlainArray } from './young.js';
 
 /** The packed form as a gather makes it. */
 export interface Packed {
@@ -83,14 +84,14 @@ export class RaggedBatchView<D extends DType> implements RaggedBatch<D> {
     const dims = this.#dims;
     const { buffer, byteOffset } = this.#values;
     const elementBytes = constructorOf.BYTES_PER_ELEMENT;
-    const list: NdArray<D>[] = [];
+    const list = listOf<NdArray<D>>();
     let start = offsets[0] ?? 0;
     for (let index = 0; index < offsets.length - 1; index += 1) {
       this.#assertBounds(index);
       const end = offsets[index + 1] ?? start;
       const at = byteOffset + start * elementBytes;
       const data = new constructorOf(buffer, at, end - start) as DataOf<D>;
-      list.push({ dtype, shape: shapeAt(dims, ndim, index), data });
+      list.push(new PlainArray(dtype, shapeAt(dims, ndim, index), data));
       start = end;
     }
     return list;
@@ -202,14 +203,14 @@ export class RaggedBatchView<D extends DType> implements RaggedBatch<D> {
     const values = this.#values;
     const byteOffset = values.byteOffset + start * constructorOf.BYTES_PER_ELEMENT;
     const data = new constructorOf(values.buffer, byteOffset, end - start) as DataOf<D>;
-    return { dtype: this.dtype, shape: shapeAt(this.#dims, this.ndim, index), data };
+    return new PlainArray(this.dtype, shapeAt(this.#dims, this.ndim, index), data);
   }
 }
 
 /** The shape of record `index`. */
 export function shapeAt(dims: Uint32Array | Float64Array, ndim: number, index: number): number[] {
-  if (ndim === 1) return [dims[index] ?? 0];
-  const shape: number[] = [];
+  if (ndim === 1) return listOf(dims[index] ?? 0);
+  const shape = listOf<number>();
   for (let axis = index * ndim; axis < (index + 1) * ndim; axis += 1) shape.push(dims[axis] ?? 0);
   return shape;
 }

@@ -36,6 +36,7 @@ import { type Packed, RaggedBatchView, shapeAt, valuesOf } from './ragged-views.
 import { type CancelWord, StoreReader } from './reader.js';
 import { payloadBytesOf, type SizedReader } from './sizes.js';
 import { StoreWriter } from './writer.js';
+import { PlainArray } from './young.js';
 
 /** What a new ragged container holds. */
 export type RaggedCreateOptions<D extends DType> = CreateOptions & {
@@ -194,11 +195,11 @@ class RaggedStoreReader<D extends DType>
 
   protected one(ids: BigUint64Array): NdArray<D> {
     const result = this.#readSync(ids, undefined);
-    return {
-      dtype: this.dtype,
-      shape: shapeAt(result.dims, this.ndim, 0),
-      data: valuesOf(this.#info, result),
-    };
+    return new PlainArray(
+      this.dtype,
+      shapeAt(result.dims, this.ndim, 0),
+      valuesOf(this.#info, result),
+    );
   }
 
   protected itemBytesOf(ids: BigUint64Array): number {
@@ -469,11 +470,10 @@ function recordGone(index: number): ArgumentRangeError {
 /** Adds a record after every check, and after the window that it did not fit into was put. */
 async function addChecked(turn: Turn, packer: RaggedPacker, value: unknown): Promise<void> {
   const record = packer.checked(value);
-  const { byteLength } = record.items;
   if (packer.isFullFor(record)) {
     await putWindow(turn, packer);
     // Lanes worked meanwhile, and so did the caller: the dimensions would not fit the items any more.
-    if (record.items.byteLength !== byteLength) throw recordGone(packer.recordCount);
+    if (record.items.byteLength !== record.itemBytes) throw recordGone(packer.recordCount);
   }
   packer.add(record);
 }
@@ -504,7 +504,7 @@ function* rawRecords(batch: RaggedBatchView<DType>): Generator<RawRecord, void, 
     if (values.byteLength !== whole) throw batchGone();
     batch.assertRecord(index);
     const items = values.subarray(offsets[index] ?? 0, offsets[index + 1] ?? 0);
-    yield { dims, dimsAt: index * ndim, items };
+    yield { dims, dimsAt: index * ndim, items, itemBytes: items.byteLength };
   }
 }
 

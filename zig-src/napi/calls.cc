@@ -128,7 +128,7 @@ FixedCall UnwrapFixed(Args &args) {
     call.reader = args.Source(0, Access::kRead);
     call.ids = args.Words(1, "ids");
     call.record_bytes = args.Whole(2, "recordBytes", 1, kRecordBytesMax);
-    call.target = args.Bytes(3, "target");
+    call.target = args.Memory(3, "target");
     args.Fits("target", call.target.count, call.ids.count, call.record_bytes);
     return call;
 }

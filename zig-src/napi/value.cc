@@ -519,17 +519,29 @@ Span<uint64_t> Args::OptionalWords(size_t index, const char *name) {
     return Elements<uint64_t>(index, napi_biguint64_array, name, "a BigUint64Array or undefined");
 }
 
+Span<uint8_t> Args::Memory(size_t index, const char *name) {
+    if (failed_) return {};
+    bool is_array_buffer = false;
+    if (napi_is_arraybuffer(env_, info_[index], &is_array_buffer) == napi_ok && is_array_buffer)
+        return WholeArrayBuffer(index, name);
+    return Elements<uint8_t>(index, napi_uint8_array, name, "a Uint8Array or an ArrayBuffer");
+}
+
 Span<uint8_t> Args::OptionalArrayBuffer(size_t index, const char *name) {
     if (Undefined(index)) return {};
-    Span<uint8_t> span = {nullptr, empty_memory, 0};
-    void *data = nullptr;
-    size_t bytes = 0;
     bool is_array_buffer = false;
     if (napi_is_arraybuffer(env_, info_[index], &is_array_buffer) != napi_ok || !is_array_buffer) {
         TypeError("%s must be an ArrayBuffer or undefined", name);
-        return span;
+        return {};
     }
+    return WholeArrayBuffer(index, name);
+}
+
+Span<uint8_t> Args::WholeArrayBuffer(size_t index, const char *name) {
+    Span<uint8_t> span = {nullptr, empty_memory, 0};
     if (!Keeps(info_[index], name)) return span;
+    void *data = nullptr;
+    size_t bytes = 0;
     if (napi_get_arraybuffer_info(env_, info_[index], &data, &bytes) != napi_ok) {
         failed_ = true;
         ThrowRefused(env_);

@@ -127,6 +127,8 @@ class Args {
     void Path(size_t index, PathBytes *path_out);
 
     Span<uint8_t> Bytes(size_t index, const char *name);
+    /* A Uint8Array, or all of an ArrayBuffer: a view that is made for one call costs more than the call. */
+    Span<uint8_t> Memory(size_t index, const char *name);
     Span<uint64_t> Words(size_t index, const char *name);
     /* Optional ones: `js` is nullptr when undefined came. */
     Span<uint8_t> OptionalBytes(size_t index, const char *name);
@@ -149,6 +151,7 @@ class Args {
     uint64_t WholeValue(napi_value value, const char *name, uint64_t min, uint64_t max);
     uint64_t WholeProperty(napi_value object, const char *name, uint64_t min, uint64_t max);
     bool Keeps(napi_value array_buffer, const char *name);
+    Span<uint8_t> WholeArrayBuffer(size_t index, const char *name);
     template <class Item>
     Span<Item> Elements(size_t index, napi_typedarray_type type, const char *name,
                         const char *expected);
