@@ -76,6 +76,8 @@ export class Workload {
   #folder;
   /** @type {Items | undefined} */
   #items;
+  /** @type {{ dtype: 'uint8' | 'int32', shape: number[], data: Items }[] | undefined} */
+  #arrays;
 
   /** @param {string} folder */
   constructor(folder) {
@@ -166,13 +168,14 @@ export class Workload {
     return Buffer.from(items.buffer, this.start(id) * this.itemBytes, this.bytesOf(id));
   }
 
-  /** Every record as an array of this package's form, views of `items`. */
+  /** Every record as an array of this package's form, views of `items`. Made once. */
   arrays() {
-    return Array.from({ length: this.records }, (_, id) => ({
+    this.#arrays ??= Array.from({ length: this.records }, (_, id) => ({
       dtype: this.dtype,
       shape: this.shapeOf(id),
       data: this.record(id),
     }));
+    return this.#arrays;
   }
 
   /** Batches of record ids, one after the other. @param {'check' | 'time'} which */

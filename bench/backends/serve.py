@@ -39,6 +39,7 @@ class Workload:
         self.item_shape = tuple(facts.get("item_shape", ()))
         self.ndim = facts.get("ndim", len(self.item_shape))
         self._items = None
+        self._arrays = None
         if self.is_dense:
             record_items = int(np.prod(self.item_shape, dtype=np.int64))
             self.offsets = np.arange(self.records + 1, dtype=np.int64) * record_items
@@ -64,7 +65,10 @@ class Workload:
         return self.items[self.offsets[id]:self.offsets[id + 1]].reshape(self.shapes[id])
 
     def arrays(self):
-        return [self.record(id) for id in range(self.records)]
+        """Every record, made once."""
+        if self._arrays is None:
+            self._arrays = [self.record(id) for id in range(self.records)]
+        return self._arrays
 
     def packed(self, id):
         """What is stored under a key: the items; ragged, the sizes as u32 before them."""
@@ -86,8 +90,14 @@ class Workload:
 
 
 class Job:
+    # Of the last request, with what it has in memory, as in serve.mjs.
+    latest = None
+
     def __init__(self, request):
-        self.workload = Workload(request["workload"])
+        folder = request["workload"]
+        if Job.latest is None or Job.latest.folder != folder:
+            Job.latest = Workload(folder)
+        self.workload = Job.latest
         self.target = request["target"]
         self.variant = request["variant"]
 
