@@ -99,9 +99,13 @@ const rooms: readonly (readonly [string, readonly string[]])[] = [
   ],
   [
     'store/ragged-pack',
-    ['dtype', 'errors', 'ndarray', 'schema', 'store/append-queue', 'store/memory'],
+    [
+      ...['dtype', 'errors', 'ndarray', 'schema', 'node:util'],
+      ...['store/append-queue', 'store/memory'],
+    ],
   ],
   ['store/young', ['dtype', 'ndarray']],
+  ['store/pace', []],
   [
     'store/ragged-views',
     ['dtype', 'errors', 'ndarray', 'store/capability', 'store/memory', 'store/pad', 'store/young'],
@@ -113,14 +117,21 @@ const rooms: readonly (readonly [string, readonly string[]])[] = [
       ...['native/turn', 'store/append-queue'],
       ...['store/capability', 'store/container', 'store/dense-views', 'store/fields'],
       ...['store/handle', 'store/memory', 'store/options', 'store/path', 'store/reader'],
-      ...['store/writer', 'store/young'],
+      ...['store/pace', 'store/writer', 'store/young'],
     ],
   ],
   [
     'store/ragged',
     [
       ...['dtype', 'errors', 'ndarray', 'schema', 'native/binding', 'native/turn'],
-      ...['store/append-queue', 'store/capability', 'store/container', 'store/fields'],
+      ...[
+        'node:timers/promises',
+        'store/pace',
+        'store/append-queue',
+        'store/capability',
+        'store/container',
+        'store/fields',
+      ],
       ...['store/handle', 'store/memory'],
       ...[
         'store/options',

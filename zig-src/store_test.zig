@@ -268,6 +268,59 @@ const HeapTarget = struct {
     }
 };
 
+test "records in two pieces give the files that whole ones give" {
+    var fixture: Fixture = undefined;
+    try fixture.init();
+    defer fixture.deinit();
+    const gpa = testing.allocator;
+    var prng: std.Random.DefaultPrng = .init(0x9d1ece5);
+    const random = prng.random();
+    for ([_]usize{ 40, 3_000, 300_000 }, 0..) |rest_bytes_max, round| {
+        const count = 61;
+        const header_bytes = 8;
+        var whole: std.ArrayList(u8) = .empty;
+        defer whole.deinit(gpa);
+        var ends: [count]u64 = undefined;
+        for (&ends) |*end| {
+            const bytes = header_bytes + random.intRangeAtMost(usize, 1, rest_bytes_max);
+            try whole.resize(gpa, whole.items.len + bytes);
+            end.* = whole.items.len;
+        }
+        fill(whole.items, round);
+        var headers: [count * header_bytes]u8 = undefined;
+        var rests: [count][*]const u8 = undefined;
+        for (0..count) |i| {
+            const record = whole.items[if (i == 0) 0 else ends[i - 1]..ends[i]];
+            @memcpy(headers[i * header_bytes ..][0..header_bytes], record[0..header_bytes]);
+            rests[i] = record[header_bytes..].ptr;
+        }
+        for ([_]u32{ 1, 3 }) |shard_count| {
+            const spans: store_module.Spans = .{ .bytes = whole.items.ptr, .ends = &ends, .record_bytes = 0, .count = count };
+            const pieces: store_module.Spans = .{ .bytes = &headers, .ends = &ends, .record_bytes = 0, .count = count, .rests = &rests, .header_bytes = header_bytes };
+            for ([_]store_module.Spans{ spans, pieces }, [_][]const u8{ "whole", "pieces" }) |records, name| {
+                const build = try fixture.create(name, .raw, shard_count);
+                try build.append(records, &fixture.fault);
+                try build.append(spans, &fixture.fault);
+                try build.publish(false, &.{}, &fixture.fault);
+                build.close();
+            }
+            for ([_][]const u8{ "meta.zr", "data_0.zr", "data_1.zr", "data_2.zr" }, 0..) |file, index| {
+                if (index > shard_count) continue;
+                var contents: [2][]u8 = undefined;
+                for (&contents, [_][]const u8{ "whole", "pieces" }) |*content, name| {
+                    var buffer: [64]u8 = undefined;
+                    const path = try std.fmt.bufPrint(&buffer, "{s}/{s}", .{ name, file });
+                    content.* = try fixture.tmp.dir.readFileAlloc(testing.io, path, gpa, .unlimited);
+                }
+                defer for (contents) |content| gpa.free(content);
+                try testing.expectEqualSlices(u8, contents[0], contents[1]);
+            }
+            try fixture.tmp.dir.deleteTree(testing.io, "whole");
+            try fixture.tmp.dir.deleteTree(testing.io, "pieces");
+        }
+    }
+}
+
 test "a build is invisible until published, discarded without, and never replaces" {
     var fixture: Fixture = undefined;
     try fixture.init();

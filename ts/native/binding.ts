@@ -10,7 +10,7 @@
  */
 
 /** Must equal `abiVersion()` of the addon, which is checked at load. */
-export const abiVersion = 5;
+export const abiVersion = 6;
 
 declare const storeBrand: unique symbol;
 declare const samplerBrand: unique symbol;
@@ -107,6 +107,14 @@ export interface Native {
     ends: BigUint64Array | undefined,
     recordCount: number,
     recordBytes: number,
+  ): void;
+  /** Raw builds only: record i is `headerBytes` of `headers`, and then the bytes of `items[i]`. */
+  appendPiecesSync(
+    store: StoreHandle,
+    headers: Uint8Array,
+    headerBytes: number,
+    items: readonly ArrayBufferView[],
+    recordCount: number,
   ): void;
   append(
     store: StoreHandle,

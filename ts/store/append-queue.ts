@@ -28,6 +28,14 @@ export interface Window {
   readonly recordBytes: number;
 }
 
+/** Records that stay where the caller has them, for one native append of a raw build. */
+export interface Pieces {
+  /** The dimensions of each record as they are stored, `headerBytes` each. */
+  readonly headers: Uint8Array;
+  readonly headerBytes: number;
+  readonly items: readonly ArrayBufferView[];
+}
+
 type State = 'open' | 'closing' | 'closed' | 'aborted';
 
 export class AppendQueue {
@@ -292,6 +300,19 @@ export class Turn {
     try {
       this.#handle.call((native, store) =>
         native.appendSync(store, records, ends, recordCount, recordBytes),
+      );
+    } catch (cause) {
+      this.nativeFailure = { cause };
+      throw cause;
+    }
+  }
+
+  /** As `putSync`, of records that are not packed. */
+  putPiecesSync({ headers, headerBytes, items }: Pieces): void {
+    this.#begin();
+    try {
+      this.#handle.call((native, store) =>
+        native.appendPiecesSync(store, headers, headerBytes, items, items.length),
       );
     } catch (cause) {
       this.nativeFailure = { cause };

@@ -31,6 +31,7 @@ import {
   itemShapeOf,
   verifyingOf,
 } from './options.js';
+import { Pace, sliceBytes } from './pace.js';
 import { type ContainerPath, locate } from './path.js';
 import { type CancelWord, StoreReader } from './reader.js';
 import { StoreWriter } from './writer.js';
@@ -276,15 +277,6 @@ function isGrowable(buffer: SharedArrayBuffer): boolean {
   return (buffer as { readonly growable?: boolean }).growable === true;
 }
 
-/** Bytes of one slice of an asynchronous append; of a staged one, one record at least. */
-const sliceBytes = 8 * 1024 * 1024;
-/**
- * Raw records are written straight from the caller's memory as long as the system takes a slice at the speed
- * of memory: a copy would cost as much. Once it waits for the disk, lanes wait instead.
- */
-const atOnceMsMax = 8;
-/** Each slice begins and ends with one lane alone, so they double while the next would take half of that time. */
-const atOnceBytesMax = 4 * sliceBytes;
 /** Of a staged slice, unless these are more than four times its bytes. */
 const sliceRecordsMin = 128;
 /** Slices are whole windows of this many records where they are that long, as Python's are. */
@@ -362,22 +354,21 @@ class DenseStoreWriter<D extends DType>
   async #appendAtOnce(turn: Turn, parts: ArrayParts): Promise<number> {
     const recordBytes = this.#recordBytes;
     const recordCount = parts.shape[0] ?? 0;
-    let bytesMax = sliceBytes;
+    const pace = new Pace();
     let first = 0;
     // What is larger than a slice would take too long.
     while (recordBytes <= sliceBytes && first < recordCount) {
       // Appends that nobody has to wait for would never let the event loop turn.
       if (!takeShare()) await setImmediate();
-      const count = Math.min(Math.floor(bytesMax / recordBytes), recordCount - first);
+      const count = Math.min(Math.floor(pace.bytesMax / recordBytes), recordCount - first);
       assertWhole(parts, (first + count) * recordBytes);
-      const startMs = performance.now();
       const records = parts.bytes.subarray(first * recordBytes, (first + count) * recordBytes);
-      turn.putSync({ records, ends: undefined, recordCount: count, recordBytes });
+      const goesOn = pace.run(() =>
+        turn.putSync({ records, ends: undefined, recordCount: count, recordBytes }),
+      );
       first += count;
-      const ms = performance.now() - startMs;
       if (first < recordCount) await setImmediate();
-      if (ms > atOnceMsMax) break;
-      if (bytesMax < atOnceBytesMax && ms * 4 <= atOnceMsMax) bytesMax *= 2;
+      if (!goesOn) break;
     }
     return first;
   }

@@ -9,11 +9,12 @@
  * lies in memory that only the packer knows, because lanes read it while the next one is packed:
  * two slabs take turns.
  */
+import { types } from 'node:util';
 import { type Data, type DTypeInfo, trueBytes, trueLength, typedArrayName } from '../dtype.js';
 import { ArgumentRangeError, show } from '../errors.js';
 import { arrayItems } from '../ndarray.js';
 import { recordBytesMax } from '../schema.js';
-import type { Window } from './append-queue.js';
+import type { Pieces, Window } from './append-queue.js';
 import { keep, take } from './memory.js';
 
 const windowRecordsMax = 32_768;
@@ -21,6 +22,9 @@ const windowBytesMax = 8 * 1024 * 1024;
 /** Of records so large that a window of them has few: at its end a lane waits for another one's record. */
 const largeWindowBytesMax = 32 * 1024 * 1024;
 const windowRecordsMin = 128;
+/** Raw records from here on are written from where they lie: a call for them costs less than a copy. */
+const pieceBytesMin = 16 * 1024;
+const piecesMax = 256;
 const slabBytesMin = 64 * 1024;
 const endsMin = 256;
 
@@ -53,8 +57,12 @@ export class RaggedPacker {
   readonly #arrayName: string;
   #slabIndex: 0 | 1 = 0;
   #recordCount = 0;
+  /** Records of so many bytes are not packed where {@link takePieces} can have them. */
+  #pieceBytesMin: number;
 
-  constructor(info: DTypeInfo, ndim: number, dimBytes: 4 | 8) {
+  /** `pieces`: records may be taken by {@link takePieces} too. */
+  constructor(info: DTypeInfo, ndim: number, dimBytes: 4 | 8, pieces = false) {
+    this.#pieceBytesMin = pieces ? pieceBytesMin : Number.POSITIVE_INFINITY;
     this.#info = info;
     this.#ndim = ndim;
     this.#dimBytes = dimBytes;
@@ -80,6 +88,66 @@ export class RaggedPacker {
    * Of the items only what they truly are is read, so it does not matter what they say of themselves.
    */
   addPlain(record: unknown): boolean {
+    if (!this.#isPlain(record) || this.isFullFor(this.#plain)) return false;
+    if (this.#plain.itemBytes >= this.#pieceBytesMin && this.#isEmpty()) return false;
+    this.add(this.#plain);
+    return true;
+  }
+
+  /** Takes nothing by {@link takePieces} any more. */
+  packAll(): void {
+    this.#pieceBytesMin = Number.POSITIVE_INFINITY;
+  }
+
+  /**
+   * Whether {@link takePieces} would take this record: it is large, nothing is odd about it, and the window before it
+   * is taken or full.
+   */
+  isPiece(record: unknown): boolean {
+    if (!this.#isPlain(record) || this.#plain.itemBytes < this.#pieceBytesMin) return false;
+    if (!this.#isEmpty() && !this.isFullFor(this.#plain)) return false;
+    // Another thread could write to shared memory meanwhile.
+    return !types.isSharedArrayBuffer(trueBytes(this.#plain.items).buffer);
+  }
+
+  /**
+   * Large records of a list, as many as follow each other and have `bytesMax` together; one at least. Wants
+   * {@link isPiece} of the first, and the window before it taken. They are counted, and still the caller's: what is
+   * done with them is done before anybody else runs.
+   *
+   * @throws RangeError INVALID_ARGUMENT where looking at one took away another one's memory
+   */
+  takePieces(list: readonly unknown[], from: number, bytesMax: number): Pieces {
+    const items: Data[] = [];
+    const lengths: number[] = [];
+    const dims: number[] = [];
+    let bytes = 0;
+    for (let index = from; index < list.length && items.length < piecesMax; index += 1) {
+      if (!this.isPiece(list[index])) break;
+      bytes += this.#plain.itemBytes;
+      if (items.length > 0 && bytes > bytesMax) break;
+      items.push(this.#plain.items);
+      lengths.push(trueLength(this.#plain.items));
+      dims.push(...this.#plain.dims);
+    }
+    for (const [index, each] of items.entries()) {
+      if (trueLength(each) !== lengths[index]) throw recordGone(this.#recordCount + index);
+    }
+    this.#recordCount += items.length;
+    // A dimension is at most 2^31, so the upper half of a u64 is zero.
+    const wordsPerDim = this.#dimBytes / 4;
+    const words = new Uint32Array(dims.length * wordsPerDim);
+    for (const [index, size] of dims.entries()) words[index * wordsPerDim] = size;
+    const headers = new Uint8Array(words.buffer);
+    return { headers, headerBytes: this.#ndim * this.#dimBytes, items };
+  }
+
+  #isEmpty(): boolean {
+    return this.#slabs[this.#slabIndex].recordCount === 0;
+  }
+
+  /** Whether nothing is odd about a record, which is in `#plain` then. */
+  #isPlain(record: unknown): boolean {
     if (typeof record !== 'object' || record === null) return false;
     const { dtype, shape, data } = record as Partial<Record<string, unknown>>;
     const info = this.#info;
@@ -96,10 +164,7 @@ export class RaggedPacker {
     if (count !== trueLength(data as Data)) return false;
     plain.items = data as Data;
     plain.itemBytes = count * info.constructorOf.BYTES_PER_ELEMENT;
-    if (this.#packedBytes(plain) > recordBytesMax) return false;
-    if (this.isFullFor(plain)) return false;
-    this.add(plain);
-    return true;
+    return this.#packedBytes(plain) <= recordBytesMax;
   }
 
   /**
@@ -170,6 +235,14 @@ export class RaggedPacker {
   #packedBytes(record: RawRecord): number {
     return this.#ndim * this.#dimBytes + record.itemBytes;
   }
+}
+
+export function recordGone(index: number): ArgumentRangeError {
+  const name = `records[${index}]`;
+  return new ArgumentRangeError(
+    name,
+    `${name} was detached or resized while it was appended: nothing of it was kept`,
+  );
 }
 
 /** Growing memory for one window. */

@@ -3,10 +3,11 @@
  *
  * A batch is packed ({@link RaggedBatchView}): items of all records back to back, and where each lies.
  */
+import { setImmediate } from 'node:timers/promises';
 import { type DType, type DTypeInfo, dtypeOf } from '../dtype.js';
 import { ArgumentRangeError, ArgumentTypeError, show } from '../errors.js';
 import type { RaggedGeometry, RaggedResult } from '../native/binding.js';
-import { gatherInTurn } from '../native/turn.js';
+import { gatherInTurn, takeShare } from '../native/turn.js';
 import type { NdArray } from '../ndarray.js';
 import { dimBytesOf, type RaggedSchema } from '../schema.js';
 import type { Turn } from './append-queue.js';
@@ -30,8 +31,9 @@ import {
   ndimOf,
   verifyingOf,
 } from './options.js';
+import { Pace } from './pace.js';
 import { type ContainerPath, locate } from './path.js';
-import { RaggedPacker, type RawRecord } from './ragged-pack.js';
+import { RaggedPacker, type RawRecord, recordGone } from './ragged-pack.js';
 import { type Packed, RaggedBatchView, shapeAt, valuesOf } from './ragged-views.js';
 import { type CancelWord, StoreReader } from './reader.js';
 import { payloadBytesOf, type SizedReader } from './sizes.js';
@@ -335,14 +337,22 @@ class RaggedStoreWriter<D extends DType>
   }
 
   async #appendRecords(turn: Turn, source: RecordSource): Promise<number> {
-    const packer = this.#packer();
+    const packer = this.#packer(source);
     const steps = new Steps(source);
     try {
       const { list } = source;
       if (list !== undefined) {
-        for (let index = 0; index < list.length; index += 1) {
+        const pace = new Pace();
+        for (let index = 0; index < list.length; ) {
           const record = list[index];
-          if (!packer.addPlain(record)) await addChecked(turn, packer, record);
+          if (packer.addPlain(record)) {
+            index += 1;
+          } else if (packer.isPiece(record)) {
+            index += await appendPieces(turn, packer, list, index, pace);
+          } else {
+            await addChecked(turn, packer, record);
+            index += 1;
+          }
         }
       } else {
         turn.pull(() => steps.open());
@@ -369,14 +379,24 @@ class RaggedStoreWriter<D extends DType>
   }
 
   #appendRecordsSync(turn: Turn, source: RecordSource): number {
-    const packer = this.#packer();
+    const packer = this.#packer(source);
     const steps = new Steps(source);
     try {
       const { list } = source;
       if (list !== undefined) {
-        for (let index = 0; index < list.length; index += 1) {
+        for (let index = 0; index < list.length; ) {
           const record = list[index];
-          if (!packer.addPlain(record)) addCheckedSync(turn, packer, record);
+          if (packer.addPlain(record)) {
+            index += 1;
+          } else if (packer.isPiece(record)) {
+            putWindowSync(turn, packer);
+            const pieces = packer.takePieces(list, index, piecesBytesMax);
+            turn.putPiecesSync(pieces);
+            index += pieces.items.length;
+          } else {
+            addCheckedSync(turn, packer, record);
+            index += 1;
+          }
         }
       } else {
         turn.pull(() => steps.open());
@@ -432,8 +452,9 @@ class RaggedStoreWriter<D extends DType>
     }
   }
 
-  #packer(): RaggedPacker {
-    return new RaggedPacker(this.#info, this.ndim, dimBytesOf(this.dialect));
+  #packer(source?: RecordSource): RaggedPacker {
+    const takesPieces = this.codec === 'raw' && source?.list !== undefined;
+    return new RaggedPacker(this.#info, this.ndim, dimBytesOf(this.dialect), takesPieces);
   }
 
   #assertMatches(batch: RaggedBatchView<DType>): void {
@@ -459,14 +480,6 @@ function batchGone(): ArgumentRangeError {
   );
 }
 
-function recordGone(index: number): ArgumentRangeError {
-  const name = `records[${index}]`;
-  return new ArgumentRangeError(
-    name,
-    `${name} was detached or resized while it was appended: nothing of it was kept`,
-  );
-}
-
 /** Adds a record after every check, and after the window that it did not fit into was put. */
 async function addChecked(turn: Turn, packer: RaggedPacker, value: unknown): Promise<void> {
   const record = packer.checked(value);
@@ -482,6 +495,34 @@ function addCheckedSync(turn: Turn, packer: RaggedPacker, value: unknown): void 
   const record = packer.checked(value);
   if (packer.isFullFor(record)) putWindowSync(turn, packer);
   packer.add(record);
+}
+
+/** Of one call. */
+const piecesBytesMax = 32 * 1024 * 1024;
+
+/**
+ * Writes the large records that come next in a list from where they lie, on this thread, and lets the event loop turn
+ * after that. How many.
+ */
+async function appendPieces(
+  turn: Turn,
+  packer: RaggedPacker,
+  list: readonly unknown[],
+  from: number,
+  pace: Pace,
+): Promise<number> {
+  await putWindow(turn, packer);
+  await turn.settle();
+  // Appends that nobody has to wait for would never let the event loop turn.
+  if (!takeShare()) await setImmediate();
+  // The caller may have run: what was looked at before is looked at again.
+  if (!packer.isPiece(list[from])) return 0;
+  const pieces = packer.takePieces(list, from, pace.bytesMax);
+  const count = pieces.items.length;
+  const goesOn = pace.run(() => turn.putPiecesSync(pieces));
+  if (!goesOn) packer.packAll();
+  if (from + count < list.length) await setImmediate();
+  return count;
 }
 
 async function putWindow(turn: Turn, packer: RaggedPacker): Promise<void> {

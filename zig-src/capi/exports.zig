@@ -28,7 +28,7 @@ fn memory() std.mem.Allocator {
 
 pub var memory_in_tests: std.mem.Allocator = std.heap.c_allocator;
 
-pub const abi_version = 5;
+pub const abi_version = 6;
 pub const no_record = std.math.maxInt(u64);
 pub const no_shard = std.math.maxInt(u32);
 pub const no_part = std.math.maxInt(u32);
@@ -238,6 +238,19 @@ export fn zr_store_create(options: *const CreateOptions, store_out: *?*Store, er
 export fn zr_store_append(store: *Store, records: [*]const u8, ends: ?[*]const u64, record_count: u64, record_bytes: u64, error_out: ?*CError) i32 {
     var fault: Fault = .{};
     const spans: store_module.Spans = .{ .bytes = records, .ends = ends, .record_bytes = record_bytes, .count = record_count };
+    const limit: FileSizeLimit = .hold();
+    defer limit.release();
+    store.append(spans, &fault) catch |err| return report(err, &fault, error_out);
+    return 0;
+}
+
+export fn zr_store_append_pieces(store: *Store, headers: [*]const u8, header_bytes: u64, rests: [*]const [*]const u8, ends: [*]const u64, record_count: u64, error_out: ?*CError) i32 {
+    var fault: Fault = .{};
+    if (store.volume.codec != .raw) {
+        const err = fault.fail(error.Unsupported, .none, "records in pieces are appended raw", .{});
+        return report(err, &fault, error_out);
+    }
+    const spans: store_module.Spans = .{ .bytes = headers, .ends = ends, .record_bytes = 0, .count = record_count, .rests = rests, .header_bytes = header_bytes };
     const limit: FileSizeLimit = .hold();
     defer limit.release();
     store.append(spans, &fault) catch |err| return report(err, &fault, error_out);

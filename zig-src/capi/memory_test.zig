@@ -14,6 +14,7 @@ extern fn zr_executor_lanes() u32;
 extern fn zr_executor_set_lanes(u32, ?*exports.CError) i32;
 extern fn zr_executor_submit(*const fn (?*anyopaque) callconv(.c) void, ?*anyopaque, ?*exports.CError) i32;
 extern fn zr_store_create(*const exports.CreateOptions, *?*Handle, ?*exports.CError) i32;
+extern fn zr_store_append_pieces(*Handle, [*]const u8, u64, [*]const [*]const u8, [*]const u64, u64, ?*exports.CError) i32;
 extern fn zr_store_append(*Handle, [*]const u8, ?[*]const u64, u64, u64, ?*exports.CError) i32;
 extern fn zr_store_mark(*Handle) void;
 extern fn zr_store_rewind(*Handle) void;
@@ -92,6 +93,21 @@ const World = struct {
     /// Fixed records, or the same bytes as ragged ones of one dimension.
     fn append(world: *World) i32 {
         return zr_store_append(world.store.?, &world.source, null, count, record_bytes, &world.failure);
+    }
+
+    /// The same bytes, each record as its first byte and the rest. Unsupported where that is not raw.
+    fn appendPieces(world: *World) i32 {
+        var headers: [count]u8 = undefined;
+        var rests: [count][*]const u8 = undefined;
+        var ends: [count]u64 = undefined;
+        for (0..count) |i| {
+            headers[i] = world.source[i * record_bytes];
+            rests[i] = world.source[i * record_bytes ..][1..].ptr;
+            ends[i] = (i + 1) * record_bytes;
+        }
+        const status = zr_store_append_pieces(world.store.?, &headers, 1, &rests, &ends, count, &world.failure);
+        const refused = @backingInt(exports.Status.unsupported);
+        return if (world.codec != 0 and status == refused) 0 else status;
     }
 
     fn open(world: *World) i32 {
@@ -298,6 +314,7 @@ const rows = [_]Row{
     .{ .names = &.{"zr_executor_set_lanes"}, .before = World.nothing, .call = World.setLanes, .takes_none = true, .is_alone = true },
     .{ .names = &.{"zr_store_create"}, .before = World.nothing, .call = World.create },
     .{ .names = &.{"zr_store_append"}, .before = World.created, .call = World.append },
+    .{ .names = &.{"zr_store_append_pieces"}, .before = World.created, .call = World.appendPieces },
     .{ .names = &.{ "zr_store_mark", "zr_store_rewind" }, .before = World.appended, .call = World.markAndRewind, .takes_none = true },
     .{ .names = &.{"zr_store_publish"}, .before = World.appended, .call = World.publish, .takes_none = true },
     .{ .names = &.{"zr_store_open"}, .before = World.nothing, .call = World.open },

@@ -19,7 +19,7 @@
 extern "C" {
 #endif
 
-#define ZR_ABI_VERSION 5u
+#define ZR_ABI_VERSION 6u
 #define ZR_NO_RECORD UINT64_MAX
 #define ZR_NO_SHARD UINT32_MAX
 #define ZR_NO_PART UINT32_MAX
@@ -97,6 +97,13 @@ zr_status zr_store_create(const zr_create_options *options, zr_store **store_out
  * leaves the record count as it was and poisons the build (BUILD_FAILED from then on). */
 zr_status zr_store_append(zr_store *store, const uint8_t *records, const uint64_t *ends,
                           uint64_t record_count, uint64_t record_bytes, zr_error *error);
+
+/* As zr_store_append, of records that lie in two pieces, for a raw build (else UNSUPPORTED): record i is
+ * `header_bytes` of `headers` from i * header_bytes on, and then the bytes from rests[i] on. ends[i] is where
+ * it would end, were all records back to back; its rest has a byte or more. */
+zr_status zr_store_append_pieces(zr_store *store, const uint8_t *headers, uint64_t header_bytes,
+                                 const uint8_t *const *rests, const uint64_t *ends,
+                                 uint64_t record_count, zr_error *error);
 
 /* Forgets records: back to an earlier record count's state as saved by zr_store_mark (one slot).
  * For a facade that feeds one logical append in several calls and finds a bad argument midway. */

@@ -2,6 +2,8 @@
 
 #include <cstdlib>
 #include <cstring>
+#include <memory>
+#include <new>
 
 #include "value.h"
 #include "work.h"
@@ -45,6 +47,9 @@ Napi::Value Start(const Napi::CallbackInfo &info, std::unique_ptr<Job> job, Hand
 }
 
 /* ---- append ---- */
+
+/* Of one call; the facade has some hundred. */
+constexpr uint64_t kPiecesMax = 4096;
 
 struct AppendCall {
     Handle *build;
@@ -682,6 +687,27 @@ Napi::Value Append(const Napi::CallbackInfo &info) {
     if (job != nullptr) job->call = call;
     return Start(info, std::move(job), call.build, Access::kChange,
                  {args.js(0), call.records.js, call.ends.js});
+}
+
+Napi::Value AppendPiecesSync(const Napi::CallbackInfo &info) {
+    Args args(info, Lifetime::kCall);
+    const Handle *build = args.Build(0, Access::kChange);
+    const Span<uint8_t> headers = args.Bytes(1, "headers");
+    const uint64_t header_bytes = args.Whole(2, "headerBytes", 1, 64 * 8);
+    const uint64_t count = args.Whole(4, "recordCount", 1, kPiecesMax);
+    args.Fits("headers", headers.count, count, header_bytes);
+    if (!args) return Nothing();
+    const std::unique_ptr<const uint8_t *[]> rests(new (std::nothrow) const uint8_t *[count]);
+    const std::unique_ptr<uint64_t[]> ends(new (std::nothrow) uint64_t[count]);
+    if (rests == nullptr || ends == nullptr) {
+        ThrowFailure(args.env(), ZR_OUT_OF_MEMORY, "no memory for a list of records");
+        return Nothing();
+    }
+    if (!args.Records(3, "items", header_bytes, count, rests.get(), ends.get())) return Nothing();
+    zr_error error = BlankError();
+    const zr_status status = zr_store_append_pieces(build->store(), headers.data, header_bytes,
+                                                    rests.get(), ends.get(), count, &error);
+    return Done(args, status, error);
 }
 
 Napi::Value Mark(const Napi::CallbackInfo &info) {

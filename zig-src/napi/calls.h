@@ -19,6 +19,7 @@ Napi::Value StoreOpen(const Napi::CallbackInfo &info);
 Napi::Value StoreJoin(const Napi::CallbackInfo &info);
 Napi::Value StoreInfo(const Napi::CallbackInfo &info);
 Napi::Value AppendSync(const Napi::CallbackInfo &info);
+Napi::Value AppendPiecesSync(const Napi::CallbackInfo &info);
 Napi::Value Append(const Napi::CallbackInfo &info);
 Napi::Value Mark(const Napi::CallbackInfo &info);
 Napi::Value Rewind(const Napi::CallbackInfo &info);

@@ -81,6 +81,7 @@ bool DefineCalls(Napi::Env env, Napi::Object exports) {
            Define<StoreJoin>(env, exports, "storeJoin") &&
            Define<StoreInfo>(env, exports, "storeInfo") &&
            Define<AppendSync>(env, exports, "appendSync") &&
+           Define<AppendPiecesSync>(env, exports, "appendPiecesSync") &&
            Define<Append>(env, exports, "append") && Define<Mark>(env, exports, "mark") &&
            Define<Rewind>(env, exports, "rewind") &&
            Define<PublishSync>(env, exports, "publishSync") &&

@@ -31,6 +31,24 @@ void FinalizeHandle(napi_env, void *data, void *) {
     delete handle;
 }
 
+uint64_t ElementBytes(napi_typedarray_type type) {
+    switch (type) {
+    case napi_int16_array:
+    case napi_uint16_array:
+        return 2;
+    case napi_int32_array:
+    case napi_uint32_array:
+    case napi_float32_array:
+        return 4;
+    case napi_float64_array:
+    case napi_bigint64_array:
+    case napi_biguint64_array:
+        return 8;
+    default:
+        return 1;
+    }
+}
+
 bool SetProperty(napi_env env, napi_value object, const char *name, napi_value value) {
     return napi_set_named_property(env, object, name, value) == napi_ok;
 }
@@ -503,6 +521,35 @@ Span<Item> Args::Elements(size_t index, napi_typedarray_type type, const char *n
 
 Span<uint8_t> Args::Bytes(size_t index, const char *name) {
     return Elements<uint8_t>(index, napi_uint8_array, name, "a Uint8Array");
+}
+
+bool Args::Records(size_t index, const char *name, uint64_t header_bytes, uint64_t count,
+                   const uint8_t **items_out, uint64_t *ends_out) {
+    uint64_t end = 0;
+    for (uint64_t i = 0; i < count && !failed_; i++) {
+        napi_value element;
+        napi_typedarray_type type;
+        size_t elements = 0;
+        void *data = nullptr;
+        const bool found =
+            napi_get_element(env_, info_[index], static_cast<uint32_t>(i), &element) == napi_ok &&
+            napi_get_typedarray_info(env_, element, &type, &elements, &data, nullptr, nullptr) == napi_ok;
+        if (!found || elements == 0 || data == nullptr) {
+            TypeError("%s[%llu] must be a typed array with an element", name,
+                      static_cast<unsigned long long>(i));
+            break;
+        }
+        const uint64_t bytes = header_bytes + elements * ElementBytes(type);
+        if (bytes > kRecordBytesMax) {
+            RangeError("%s[%llu] is too large: a record has 2 GiB at most", name,
+                       static_cast<unsigned long long>(i));
+            break;
+        }
+        items_out[i] = static_cast<const uint8_t *>(data);
+        end += bytes;
+        ends_out[i] = end;
+    }
+    return !failed_;
 }
 
 Span<uint64_t> Args::Words(size_t index, const char *name) {

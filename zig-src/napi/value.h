@@ -127,6 +127,10 @@ class Args {
     void Path(size_t index, PathBytes *path_out);
 
     Span<uint8_t> Bytes(size_t index, const char *name);
+    /* The memory of each typed array of a list, where records of `header_bytes` and these bytes would
+     * end; false after something else. */
+    bool Records(size_t index, const char *name, uint64_t header_bytes, uint64_t count,
+                 const uint8_t **items_out, uint64_t *ends_out);
     /* A Uint8Array, or all of an ArrayBuffer: a view that is made for one call costs more than the call. */
     Span<uint8_t> Memory(size_t index, const char *name);
     Span<uint64_t> Words(size_t index, const char *name);

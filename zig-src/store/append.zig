@@ -27,6 +27,7 @@ const Fault = fault_module.Fault;
 
 pub fn append(volume: *Volume, spans: plan.Spans, fault: *Fault) Error!void {
     assert(spans.count >= 1);
+    assert(spans.rests == null or volume.codec == .raw);
     const length_after = std.math.add(u64, volume.length, spans.count) catch {
         return fault.fail(error.TooLarge, .none, "the record count would pass 2^64", .{});
     };
@@ -68,7 +69,7 @@ pub fn append(volume: *Volume, spans: plan.Spans, fault: *Fault) Error!void {
     volume.length = length_after;
 }
 
-/// Records that are written with one call from where they lie; std.Io hands no more than 8 at a time to
+/// Pieces that are written with one call from where they lie; std.Io hands no more than 8 at a time to
 /// the system. Chunks of more are packed first: their records are small, and many calls cost more.
 const pieces_max = 8;
 
@@ -119,7 +120,8 @@ const Run = struct {
         if (chunk.sequence == 0 and run.shard_bytes[shard] >= reserved_bytes_min) {
             volume.reserveData(shard, run.tails[shard], run.shard_bytes[shard]);
         }
-        if (volume.codec == .raw and chunk.count <= pieces_max) return run.writePieces(chunk, shard, fault);
+        const piece_count = chunk.count * @as(u64, if (run.spans.rests == null) 1 else 2);
+        if (volume.codec == .raw and piece_count <= pieces_max) return run.writePieces(chunk, shard, fault);
         const lease = try volume.pool.take(fault);
         defer volume.pool.give(lease);
         const bytes = switch (volume.codec) {
@@ -135,19 +137,27 @@ const Run = struct {
     fn writePieces(run: *Run, chunk: plan.Chunk, shard: u32, fault: *Fault) Error!void {
         var pieces: [pieces_max][]const u8 = undefined;
         var bytes: u64 = 0;
-        for (pieces[0..chunk.count], 0..) |*piece, k| {
-            piece.* = run.spans.record(run.recordIndex(chunk, k));
-            run.location(chunk, k).* = .{
-                .offset = bytes,
-                .phys_length = @intCast(piece.len),
-                .logic_length = @intCast(piece.len),
-            };
-            bytes += piece.len;
+        var count: usize = 0;
+        for (0..chunk.count) |k| {
+            const index = run.recordIndex(chunk, k);
+            for (run.spans.pieces(index)) |piece| {
+                if (piece.len == 0) continue;
+                pieces[count] = piece;
+                count += 1;
+            }
+            bytes = run.placeRaw(chunk, k, bytes);
         }
         assert(bytes == chunk.bytes);
         const place = try run.takePlace(shard, chunk.sequence, bytes, fault);
         for (0..chunk.count) |k| run.location(chunk, k).offset += place;
-        try run.volume.writeDataPieces(shard, pieces[0..chunk.count], place, fault);
+        try run.volume.writeDataPieces(shard, pieces[0..count], place, fault);
+    }
+
+    /// Enters a raw record that lies at `at` of its chunk; where the next one does.
+    fn placeRaw(run: *Run, chunk: plan.Chunk, k: usize, at: u64) u64 {
+        const bytes = run.spans.size(run.recordIndex(chunk, k));
+        run.location(chunk, k).* = .{ .offset = at, .phys_length = @intCast(bytes), .logic_length = @intCast(bytes) };
+        return at + bytes;
     }
 
     fn recordIndex(run: *const Run, chunk: plan.Chunk, k: usize) u64 {
@@ -161,18 +171,18 @@ const Run = struct {
     /// The chunk's records back to back; offsets in the locations are within the chunk. One record,
     /// or records that lie back to back already, are borrowed as they are.
     fn pack(run: *Run, chunk: plan.Chunk, lease: *Lease, fault: *Fault) Error![]const u8 {
-        const borrowed = chunk.count == 1 or run.volume.shard_count == 1;
+        const borrowed = run.spans.rests == null and (chunk.count == 1 or run.volume.shard_count == 1);
         const target: []u8 = if (borrowed) &.{} else try lease.scratch(chunk.bytes, fault);
         var at: u64 = 0;
         for (0..chunk.count) |k| {
-            const source = run.spans.record(run.recordIndex(chunk, k));
-            if (!borrowed) @memcpy(target[@intCast(at)..][0..source.len], source);
-            run.location(chunk, k).* = .{
-                .offset = at,
-                .phys_length = @intCast(source.len),
-                .logic_length = @intCast(source.len),
-            };
-            at += source.len;
+            if (!borrowed) {
+                var to: usize = @intCast(at);
+                for (run.spans.pieces(run.recordIndex(chunk, k))) |piece| {
+                    @memcpy(target[to..][0..piece.len], piece);
+                    to += piece.len;
+                }
+            }
+            at = run.placeRaw(chunk, k, at);
         }
         assert(at == chunk.bytes);
         if (!borrowed) return target;

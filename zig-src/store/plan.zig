@@ -20,12 +20,17 @@ pub const window_records = 32_768;
 pub const chunk_bytes = 512 << 10;
 
 /// The records of one append: sizes of fixed records, or the ends of varying ones.
+///
+/// Either all bytes lie back to back in `bytes`, or, with `rests`, only the first `header_bytes` of each record do and
+/// the rest of record i begins at rests[i].
 pub const Spans = struct {
     bytes: [*]const u8,
-    /// ends[i] is where record i ends; null: every record has record_bytes.
+    /// ends[i] is where record i ends, its rest counted; null: every record has record_bytes.
     ends: ?[*]const u64,
     record_bytes: u64,
     count: u64,
+    rests: ?[*]const [*]const u8 = null,
+    header_bytes: u64 = 0,
 
     pub fn start(spans: Spans, index: u64) u64 {
         assert(index <= spans.count);
@@ -33,12 +38,27 @@ pub const Spans = struct {
         return if (index == 0) 0 else ends[index - 1];
     }
 
-    pub fn record(spans: Spans, index: u64) []const u8 {
+    pub fn size(spans: Spans, index: u64) u64 {
         assert(index < spans.count);
         const from = spans.start(index);
         const to = if (spans.ends) |ends| ends[index] else from + spans.record_bytes;
         assert(from < to);
-        return spans.bytes[from..to];
+        return to - from;
+    }
+
+    /// Wants records back to back.
+    pub fn record(spans: Spans, index: u64) []const u8 {
+        assert(spans.rests == null);
+        return spans.bytes[spans.start(index)..][0..spans.size(index)];
+    }
+
+    /// A record in one or two pieces, the second one empty where there is one.
+    pub fn pieces(spans: Spans, index: u64) [2][]const u8 {
+        const rests = spans.rests orelse return .{ spans.record(index), &.{} };
+        return .{
+            spans.bytes[index * spans.header_bytes ..][0..spans.header_bytes],
+            rests[index][0 .. spans.size(index) - spans.header_bytes],
+        };
     }
 
     pub fn totalBytes(spans: Spans) u64 {
@@ -121,7 +141,7 @@ pub fn cut(spans: Spans, win: Window, base_id: u64, shard_count: u32, limit: Lim
             const bytes_max = limit.next(left);
             var chunk: Chunk = .{ .first = next[shard], .count = 0, .sequence = sequence, .bytes = 0 };
             while (next[shard] < end) {
-                const record_bytes = spans.record(next[shard]).len;
+                const record_bytes = spans.size(next[shard]);
                 if (chunk.count > 0 and chunk.bytes + record_bytes > bytes_max) break;
                 chunk.bytes += record_bytes;
                 chunk.count += 1;
@@ -187,7 +207,7 @@ test "every record is in exactly one chunk, ids ascend, bytes stay in the limit"
                     try std.testing.expect(index >= win.first and index < win.first + win.count);
                     try std.testing.expect(!seen[index]);
                     seen[index] = true;
-                    bytes += spans.record(index).len;
+                    bytes += spans.size(index);
                 }
                 try std.testing.expectEqual(bytes, chunk.bytes);
                 try std.testing.expect(bytes <= bytes_max or chunk.count == 1);
