@@ -15,6 +15,7 @@ extern fn zr_executor_set_lanes(u32, ?*exports.CError) i32;
 extern fn zr_executor_submit(*const fn (?*anyopaque) callconv(.c) void, ?*anyopaque, ?*exports.CError) i32;
 extern fn zr_store_create(*const exports.CreateOptions, *?*Handle, ?*exports.CError) i32;
 extern fn zr_store_append(*Handle, [*]const u8, ?[*]const u64, u64, u64, ?*exports.CError) i32;
+extern fn zr_store_append_file(*Handle, [*]const u8, u64, u64, u64, u64, ?*exports.CError) i32;
 extern fn zr_store_mark(*Handle) void;
 extern fn zr_store_rewind(*Handle) void;
 extern fn zr_store_publish(*Handle, u32, ?[*]const u8, u64, ?*exports.CError) i32;
@@ -92,6 +93,13 @@ const World = struct {
     /// Fixed records, or the same bytes as ragged ones of one dimension.
     fn append(world: *World) i32 {
         return zr_store_append(world.store.?, &world.source, null, count, record_bytes, &world.failure);
+    }
+
+    /// Of a build that is raw; there is nothing to do for another.
+    fn appendFile(world: *World) i32 {
+        if (world.codec != 0) return 0;
+        const at = world.path("records");
+        return zr_store_append_file(world.store.?, at.ptr, at.len, 0, record_bytes, count, &world.failure);
     }
 
     fn open(world: *World) i32 {
@@ -298,6 +306,7 @@ const rows = [_]Row{
     .{ .names = &.{"zr_executor_set_lanes"}, .before = World.nothing, .call = World.setLanes, .takes_none = true, .is_alone = true },
     .{ .names = &.{"zr_store_create"}, .before = World.nothing, .call = World.create },
     .{ .names = &.{"zr_store_append"}, .before = World.created, .call = World.append },
+    .{ .names = &.{"zr_store_append_file"}, .before = World.created, .call = World.appendFile },
     .{ .names = &.{ "zr_store_mark", "zr_store_rewind" }, .before = World.appended, .call = World.markAndRewind, .takes_none = true },
     .{ .names = &.{"zr_store_publish"}, .before = World.appended, .call = World.publish, .takes_none = true },
     .{ .names = &.{"zr_store_open"}, .before = World.nothing, .call = World.open },
@@ -362,6 +371,7 @@ test "no memory at any allocation of any exported operation" {
                 for (bytes, 0..) |*byte, i| byte.* = @truncate(i / 9 * (record + 3) + i % 5);
                 std.mem.writeInt(u64, bytes[0..8], record_bytes - dims_bytes, .little);
             }
+            try tmp.dir.writeFile(testing.io, .{ .sub_path = "records", .data = &world.source });
             tmp.dir.deleteTree(testing.io, "old") catch {};
             try World.appended(world);
             try World.ok(world.publish());

@@ -81,7 +81,9 @@ bool DefineCalls(Napi::Env env, Napi::Object exports) {
            Define<StoreJoin>(env, exports, "storeJoin") &&
            Define<StoreInfo>(env, exports, "storeInfo") &&
            Define<AppendSync>(env, exports, "appendSync") &&
-           Define<Append>(env, exports, "append") && Define<Mark>(env, exports, "mark") &&
+           Define<Append>(env, exports, "append") &&
+           Define<AppendFile>(env, exports, "appendFile") &&
+           Define<Mark>(env, exports, "mark") &&
            Define<Rewind>(env, exports, "rewind") &&
            Define<PublishSync>(env, exports, "publishSync") &&
            Define<Publish>(env, exports, "publish") &&
