@@ -1102,16 +1102,15 @@ test "records that are appended from a file become the files that they become fr
     defer fixture.deinit();
     const gpa = testing.allocator;
     const window = 32_768;
-    // Counts around the edges of windows and of what a lane reads at once, which has 256 KiB or more.
+    // Counts around the edges of windows and of blocks, which have 512 KiB for each shard, at most 3 MiB.
     const cases = [_]struct { u64, []const u64 }{
         .{ 1, &.{ 1, window - 1, window, window + 1, 2 * window + 5 } },
         .{ 3, &.{ 2, window + 1 } },
-        .{ 784, &.{ 333, 334, 335, 669, window + 700 } },
-        .{ 2 << 10, &.{ 127, 128, 129, 1025 } },
-        .{ 40_000, &.{ 5, 6, 7, 60 } },
-        .{ 147 << 10, &.{ 1, 2, 41 } },
-        .{ 256 << 10, &.{5} },
-        .{ (256 << 10) + 1, &.{5} },
+        .{ 784, &.{ 668, 669, 2674, 2675, window + 700 } },
+        .{ 2 << 10, &.{ 255, 256, 257, 12_300 } },
+        .{ 40_000, &.{ 5, 52, 53, 320 } },
+        .{ 147 << 10, &.{ 1, 2, 90 } },
+        .{ (512 << 10) + 1, &.{13} },
         .{ 5 << 20, &.{ 1, 3 } },
     };
     for (cases) |case| {
@@ -1212,7 +1211,7 @@ test "from a file: an error at every call to the disk is typed and names its fil
     var from_buffer: [512]u8 = undefined;
     const from = fixture.path(&from_buffer, "records");
     // Packed, in pieces of a block, and of a record.
-    for ([_][2]u64{ .{ 5000, 120 }, .{ 100_000, 7 }, .{ 600_000, 2 } }) |case| {
+    for ([_][2]u64{ .{ 5000, 120 }, .{ 100_000, 17 }, .{ 1_600_000, 2 } }) |case| {
         const record_bytes, const count = case;
         const source = try gpa.alloc(u8, @intCast(record_bytes * count));
         defer gpa.free(source);

@@ -1,5 +1,5 @@
 //! Runs an append of raw records that lie in a file: lanes copy them from file to file, each through a
-//! scratch that stays in its core's cache, so that memory sees what is read and what is written and
+//! scratch that stays in the processor's cache, so that memory sees what is read and what is written and
 //! nothing between.
 //!
 //!     lane: read a block of consecutive records with one call
@@ -31,37 +31,49 @@ pub const Source = struct {
     count: u64,
 };
 
-/// What a lane reads at once: with room to pack it, half of a cache of 1 MiB.
-const block_bytes = 256 << 10;
+/// What one shard gets of a block: writing half of it at a time takes a tenth longer, an eighth a fifth
+/// (docs/performance.md).
+const part_bytes = 512 << 10;
+/// A lane reads a block at once, and with room to pack a part of it that has to stay below what is kept of its
+/// memory.
+const block_bytes_max = 3 << 20;
+/// Of a record that is larger than a block.
+const piece_bytes_max = 1 << 20;
 
-/// Of many shards each gets little of a block, and small writes are dear: then blocks are larger, as far as
-/// a lane's memory is kept for the next one.
-const part_bytes_min = 64 << 10;
-const wide_block_bytes_max = 2 << 20;
-
-/// How a window is cut. A task is some whole records, or a piece of one that is larger than a block.
+/// How a window is cut. A task is a block, which is some consecutive records; or a piece of a record that is
+/// larger than one. The last blocks are a quarter as large, so that no lane is left alone with a large one.
 const Cut = struct {
-    record_bytes: u64,
-    /// Records of a task.
+    /// Records of a block.
     records: u64,
-    /// Tasks of a record; more than 1 only where `records` is 1.
+    /// Tasks of a record; more than 1 only where blocks are of one record.
     pieces: u64,
+    /// How many blocks are whole.
+    whole: u64,
+    task_count: u32,
 
-    fn of(record_bytes: u64, shard_count: u64) Cut {
-        const bytes_max = if (shard_count == 1 or record_bytes >= part_bytes_min)
-            block_bytes
-        else
-            std.math.clamp(shard_count * part_bytes_min, block_bytes, wide_block_bytes_max);
-        return .{
-            .record_bytes = record_bytes,
-            .records = @max(1, bytes_max / record_bytes),
-            .pieces = std.math.divCeil(u64, record_bytes, bytes_max) catch unreachable,
-        };
+    fn of(record_bytes: u64, record_count: u64, shard_count: u64, lane_count: u64) Cut {
+        const block_bytes = @min(shard_count * part_bytes, block_bytes_max);
+        if (record_bytes > block_bytes) {
+            const pieces = std.math.divCeil(u64, record_bytes, piece_bytes_max) catch unreachable;
+            // At most 2^15 records of 2^11 pieces each.
+            return .{ .records = 1, .pieces = pieces, .whole = record_count, .task_count = @intCast(record_count * pieces) };
+        }
+        const records = block_bytes / record_bytes;
+        const whole = (record_count / records) -| lane_count;
+        const rest = std.math.divCeil(u64, record_count - whole * records, lastRecords(records)) catch unreachable;
+        return .{ .records = records, .pieces = 1, .whole = whole, .task_count = @intCast(whole + rest) };
     }
 
-    fn taskCount(cut: Cut, window: plan.Window) u32 {
-        const blocks = std.math.divCeil(u64, window.count, cut.records) catch unreachable;
-        return @intCast(blocks * cut.pieces); // At most 2^15 records of 2^13 pieces each.
+    fn lastRecords(records: u64) u64 {
+        return @max(1, records / 4);
+    }
+
+    /// The records of a block, within a window of `record_count`.
+    fn block(cut: Cut, task: u32, record_count: u64) struct { first: u64, count: usize } {
+        if (task < cut.whole) return .{ .first = task * cut.records, .count = @intCast(cut.records) };
+        const most = lastRecords(cut.records);
+        const first = cut.whole * cut.records + (task - cut.whole) * most;
+        return .{ .first = first, .count = @intCast(@min(most, record_count - first)) };
     }
 };
 
@@ -88,14 +100,15 @@ pub fn append(volume: *Volume, source: Source, fault: *Fault) Error!void {
         .volume = volume,
         .source = source,
         .locations = locations,
-        .cut = .of(source.record_bytes, volume.shard_count),
+        .cut = undefined,
         .window = undefined,
     };
     var window_index: u64 = 0;
     while (plan.window(source.count, window_index)) |window| : (window_index += 1) {
         run.window = window;
+        run.cut = .of(source.record_bytes, window.count, volume.shard_count, volume.executor.lanes());
         for (run.reserved[0..volume.shard_count]) |*reserved| reserved.* = .init(false);
-        volume.executor.fanOut(Run, &run, run.cut.taskCount(window), std.math.maxInt(u32), Run.task);
+        volume.executor.fanOut(Run, &run, run.cut.task_count, std.math.maxInt(u32), Run.task);
         if (run.failed.load(.acquire)) {
             fault.* = run.fault;
             return run.failure;
@@ -188,17 +201,18 @@ const Run = struct {
     }
 
     fn copyPiece(run: *Run, task_index: u32, fault: *Fault) Error!void {
-        const cut = run.cut;
-        const index = run.window.first + task_index / cut.pieces;
-        const piece = task_index % cut.pieces;
+        const pieces = run.cut.pieces;
+        const record_bytes = run.source.record_bytes;
+        const index = run.window.first + task_index / pieces;
+        const piece = task_index % pieces;
         const shard = run.shardOf(index);
-        const from = plan.blockStart(cut.record_bytes, cut.pieces, piece);
-        const to = plan.blockStart(cut.record_bytes, cut.pieces, piece + 1);
+        const from = plan.blockStart(record_bytes, pieces, piece);
+        const to = plan.blockStart(record_bytes, pieces, piece + 1);
         const volume = run.volume;
         const lease = try volume.pool.take(fault);
         defer volume.pool.give(lease);
         const bytes = try lease.scratch(to - from, fault);
-        try run.read(bytes, index * cut.record_bytes + from, fault);
+        try run.read(bytes, index * record_bytes + from, fault);
         run.reserve(shard);
         const place = run.placeOf(index, shard);
         try volume.writeData(shard, bytes, place + from, fault);
@@ -208,8 +222,9 @@ const Run = struct {
     fn copyBlock(run: *Run, task_index: u32, fault: *Fault) Error!void {
         const volume = run.volume;
         const record_bytes: usize = @intCast(run.source.record_bytes);
-        const first = run.window.first + task_index * run.cut.records;
-        const count: usize = @intCast(@min(run.cut.records, run.window.first + run.window.count - first));
+        const wanted = run.cut.block(task_index, run.window.count);
+        const first = run.window.first + wanted.first;
+        const count = wanted.count;
         const part_count = @min(count, volume.shard_count);
         const part_records_max = std.math.divCeil(usize, count, volume.shard_count) catch unreachable;
         // What lies in one shard lies there as it does in the block.
@@ -263,16 +278,26 @@ const Run = struct {
     }
 };
 
-test "a window is cut into whole records, or records into pieces" {
-    for ([_]u64{ 1, 3, 784, 2 << 10, 147 << 10, block_bytes, block_bytes + 1, 5 << 20, format.record_bytes_max }) |record_bytes| {
+test "the tasks of a window are all its records, each once, in bounds" {
+    for ([_]u64{ 1, 3, 784, 2 << 10, 147 << 10, part_bytes, block_bytes_max, block_bytes_max + 1, 5 << 20, format.record_bytes_max }) |record_bytes| {
         for ([_]u64{ 1, 4, 255 }) |shard_count| {
-            const cut: Cut = .of(record_bytes, shard_count);
-            try std.testing.expect(cut.records == 1 or cut.pieces == 1);
-            try std.testing.expect(cut.records * record_bytes <= wide_block_bytes_max or cut.records == 1);
-            try std.testing.expect((record_bytes + cut.pieces - 1) / cut.pieces <= wide_block_bytes_max);
-            const window: plan.Window = .{ .first = 0, .count = plan.window_records };
-            const tasks = cut.taskCount(window);
-            try std.testing.expect(tasks * cut.records >= window.count * cut.pieces);
+            for ([_]u64{ 1, 2, 13, 100, plan.window_records }) |record_count| {
+                const cut: Cut = .of(record_bytes, record_count, shard_count, 2);
+                if (cut.pieces > 1) {
+                    try std.testing.expectEqual(record_count * cut.pieces, cut.task_count);
+                    try std.testing.expect(record_bytes <= cut.pieces * piece_bytes_max);
+                    continue;
+                }
+                var next: u64 = 0;
+                for (0..cut.task_count) |task| {
+                    const block = cut.block(@intCast(task), record_count);
+                    try std.testing.expectEqual(next, block.first);
+                    try std.testing.expect(block.count >= 1);
+                    try std.testing.expect(block.count * record_bytes <= block_bytes_max);
+                    next += block.count;
+                }
+                try std.testing.expectEqual(record_count, next);
+            }
         }
     }
 }
