@@ -31,7 +31,7 @@ pub const Source = struct {
     count: u64,
 };
 
-/// What one shard gets of a block: writing half of it at a time takes a tenth longer, an eighth a fifth
+/// What one shard gets of a block: with an eighth of it at a time, copying takes a fifth to a half longer
 /// (docs/performance.md).
 const part_bytes = 512 << 10;
 /// A lane reads a block at once, and with room to pack a part of it that has to stay below what is kept of its
