@@ -7,6 +7,7 @@ import {
   readdirSync,
   readFileSync,
   renameSync,
+  statSync,
   truncateSync,
   unlinkSync,
   writeFileSync,
@@ -36,6 +37,13 @@ function npyFile(
 ): string {
   const file = scratch.fresh('x.npy');
   writeFileSync(file, Buffer.concat([npyHeader(dtype, shape), bytes]));
+  return file;
+}
+
+/** An array of zeros, of so many records of 1 MiB, which takes no room on disk. */
+function largeFile(count: number): string {
+  const file = npyFile('uint8', [count, 2 ** 20], Buffer.alloc(0));
+  truncateSync(file, statSync(file).size + count * 2 ** 20);
   return file;
 }
 
@@ -146,11 +154,8 @@ t.test('only who stores rows as they are is given their place', async (t) => {
 
 t.test('a file that is cut, gone or another one while it is read', async (t) => {
   // The first rows are converted, then the file changes.
-  const count = 70;
-  const recordBytes = 2 ** 20;
-  const bytes = Buffer.alloc(count * recordBytes, 'some of it');
   const changes: readonly (readonly [string, (file: string) => void, string])[] = [
-    ['cut', (file) => truncateSync(file, 66 * recordBytes), 'MALFORMED'],
+    ['cut', (file) => truncateSync(file, 66 * 2 ** 20), 'MALFORMED'],
     ['emptied', (file) => truncateSync(file, 0), 'MALFORMED'],
     ['gone', (file) => unlinkSync(file), 'NOT_FOUND'],
     [
@@ -163,7 +168,7 @@ t.test('a file that is cut, gone or another one while it is read', async (t) => 
     ],
   ];
   for (const [name, change, code] of changes) {
-    const file = npyFile('uint8', [count, recordBytes], bytes);
+    const file = largeFile(70);
     const target = scratch.fresh('out');
     let isChanged = false;
     const error = await failureOf(() =>
@@ -184,7 +189,7 @@ t.test('a file that is cut, gone or another one while it is read', async (t) => 
 });
 
 t.test('an abort between stretches leaves nothing', async (t) => {
-  const file = npyFile('uint8', [140, 2 ** 20], Buffer.alloc(140 * 2 ** 20));
+  const file = largeFile(140);
   const stop = new AbortController();
   const target = scratch.fresh('out');
   let told = 0;
