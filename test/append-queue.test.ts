@@ -34,6 +34,9 @@ class FakeNative {
   append(_: StoreHandle, __: Uint8Array, ___: unknown, count: number): Promise<void> {
     return this.#start(`append ${count}`);
   }
+  appendFile(_: StoreHandle, path: string, offset: number, count: number): Promise<void> {
+    return this.#start(`appendFile ${path} ${offset} ${count}`);
+  }
   appendSync(_: StoreHandle, __: Uint8Array, ___: unknown, count: number): void {
     this.#note(`appendSync ${count}`);
   }
@@ -207,6 +210,30 @@ t.test('a failed native append poisons: what waits and what comes is BUILD_FAILE
   t.throws(() => queue.closeSync(false), { code: 'BUILD_FAILED' });
   t.equal(native.log.at(-1), 'close', 'the build is discarded');
   t.equal(queue.length, 0);
+});
+
+t.test('windows of a file keep the same order; what is wrong with it names it', async (t) => {
+  const { native, queue } = make();
+  const file = { path: '/b', name: 'b', recordBytes: 2, recordCount: 3 };
+  const running = watch(
+    queue.append(async (turn) => {
+      await turn.put(window(1));
+      await turn.putFile({ ...file, offsetBytes: 10 });
+      await turn.putFile({ ...file, offsetBytes: 16 });
+      return 7;
+    }),
+  );
+  await native.finish();
+  t.same(native.log, ['mark', 'append 1', 'appendFile /b 10 3']);
+  await native.finish();
+  const cut = Object.assign(nativeError(-5, 'it became shorter'), { fileKind: 6 });
+  await native.finish(cut);
+  t.equal(running.outcome, 'MALFORMED');
+  t.same(native.log.slice(3), ['appendFile /b 16 3']);
+  await t.rejects(queue.append(putting(1)), {
+    code: 'BUILD_FAILED',
+    cause: { code: 'MALFORMED', path: 'b', message: 'b: it became shorter' },
+  });
 });
 
 t.test('the same on one thread', async (t) => {

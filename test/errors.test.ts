@@ -77,6 +77,14 @@ t.test('a native failure names container, file, record and the system code', asy
   t.match(fromNative(nativeFailure(-13, { fileKind: 4 }), '/a'), { file: 'dict.zr' });
   t.notOk('file' in (fromNative(nativeFailure(-6, { fileKind: 1 }), '/a') as object));
   t.equal((fromNative(nativeFailure(-3)) as Error).message, 'a frame is damaged');
+  const source = nativeFailure(-6, { fileKind: 6, osCode: 'EIO' });
+  const ofSource = fromNative(source, '/a', undefined, 'b.npy') as LoaderxError;
+  t.match(ofSource, { path: 'b.npy', osCode: 'EIO', message: 'b.npy: a frame is damaged (EIO)' });
+  t.notOk('file' in ofSource);
+  t.match(fromNative(nativeFailure(-6, { fileKind: 3, shard: 0 }), '/a', undefined, 'b.npy'), {
+    path: '/a',
+    file: 'data_0.zr',
+  });
 });
 
 t.test('what is no native failure stays as it is', async (t) => {

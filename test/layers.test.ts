@@ -175,6 +175,7 @@ const rooms: readonly (readonly [string, readonly string[]])[] = [
 
   // The converter: from rows to containers.
   ['converter/dataset', ['dtype', 'ndarray']],
+  ['converter/file-column', ['converter/dataset']],
   ['converter/batches', ['errors', 'signal', 'converter/dataset']],
   ['converter/features', ['errors', 'converter/dataset']],
   ['converter/names', ['errors']],
@@ -260,7 +261,13 @@ const rooms: readonly (readonly [string, readonly string[]])[] = [
     'converter/images/resize',
     ['errors', 'ndarray', 'converter/images/pixels', 'converter/images/sharp'],
   ],
-  ['converter/rows', ['dtype', 'errors', 'ndarray', 'converter/dataset', 'converter/layout']],
+  [
+    'converter/rows',
+    [
+      ...['dtype', 'errors', 'ndarray', 'converter/dataset', 'converter/file-column'],
+      'converter/layout',
+    ],
+  ],
   [
     'converter/column',
     [
@@ -285,20 +292,23 @@ const rooms: readonly (readonly [string, readonly string[]])[] = [
       ...['dict', 'errors', 'signal', 'node:fs', 'node:path', 'node:util', 'parts'],
       ...['store/capability', 'store/fields'],
       ...['store/open', 'store/path', 'converter/batches', 'converter/column', 'converter/dataset'],
-      ...['converter/images', 'converter/layout', 'converter/names', 'converter/rows'],
-      ...['converter/staging', 'converter/survey'],
+      ...['converter/file-column', 'converter/images', 'converter/layout', 'converter/names'],
+      ...['converter/rows', 'converter/staging', 'converter/survey'],
     ],
   ],
 
   // Files of others: what each kind is, as a dataset; and the way back.
   ['importers/literal', []],
   ['importers/npy-header', ['dtype', 'errors', 'importers/literal']],
-  ['importers/bytes', ['errors', 'node:fs', 'node:readline']],
+  [
+    'importers/bytes',
+    ['errors', 'node:fs', 'node:readline', 'converter/file-column', 'store/path'],
+  ],
   [
     'importers/npy',
     [
-      ...['dtype', 'errors', 'ndarray', 'converter/dataset', 'importers/bytes'],
-      'importers/npy-header',
+      ...['dtype', 'errors', 'ndarray', 'converter/dataset', 'converter/file-column'],
+      ...['importers/bytes', 'importers/npy-header'],
     ],
   ],
   ['importers/npy-ragged', ['errors', 'converter/dataset', 'importers/bytes', 'importers/npy']],

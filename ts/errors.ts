@@ -72,7 +72,7 @@ export const errorCodes: readonly ErrorCode[] = Object.freeze(Object.keys(meanin
 
 /** Where a failure is: each field is present only when it is known. */
 export interface ErrorPlace {
-  /** The container, as the caller named it. */
+  /** The container, as the caller named it; or the file that its records were to be taken from. */
   readonly path?: string;
   /** The file inside the container: `meta.zr`, `data_3.zr`, `dict.zr`, `integrity.zr`. */
   readonly file?: string;
@@ -247,9 +247,27 @@ function fileOf(failure: NativeStatus): string | undefined {
  *
  * @param parts the containers that are joined in one: what lies in one of them names it as its `path`,
  *   and `record` counts in it
+ * @param source the file that records are taken from: what is wrong with it names it instead of the container
  */
-export function fromNative(error: unknown, path?: string, parts?: readonly string[]): unknown {
+export function fromNative(
+  error: unknown,
+  path?: string,
+  parts?: readonly string[],
+  source?: string,
+): unknown {
   if (!isNativeStatus(error)) return error;
+  if (error.fileKind === sourceKind && source !== undefined) return asNative(error, source);
+  return asNative(error, path, parts);
+}
+
+/** `ZR_FILE_SOURCE`. */
+const sourceKind = 6;
+
+function asNative(
+  error: NativeStatus,
+  path: string | undefined,
+  parts?: readonly string[],
+): LoaderxError {
   const code = codeOfStatus.get(error.status) ?? 'UNEXPECTED';
   const file = fileOf(error);
   const isPlaced = file !== undefined || error.record !== undefined;

@@ -32,6 +32,8 @@ pub const Place = union(enum) {
     data: u32,
     dict,
     integrity,
+    /// The file that records are taken from, which is none of the container's.
+    source,
 };
 
 pub const Fault = struct {

@@ -25,6 +25,7 @@ const reserve = @import("store/reserve.zig");
 const scratch = @import("store/scratch.zig");
 const volume_module = @import("store/volume.zig");
 const append_module = @import("store/append.zig");
+const append_file = @import("store/append_file.zig");
 const gather_module = @import("store/gather.zig");
 const checksum = @import("store/checksum.zig");
 const verify_module = @import("store/verify.zig");
@@ -191,11 +192,44 @@ pub const Store = struct {
     pub fn append(store: *Store, spans: Spans, fault: *Fault) Error!void {
         const build = &store.build.?;
         if (build.failed) return failedBefore(fault);
-        if (build.state != .building) return fault.fail(error.BuildFailed, .none, "the container is published; nothing is appended to it any more", .{});
+        if (build.state != .building) return publishedBefore(fault);
         append_module.append(&store.volume, spans, fault) catch |err| {
             build.failed = true;
             return err;
         };
+    }
+
+    /// Records of a raw build as they lie in a file, from byte `offset` of it on.
+    pub const FileRecords = struct { path: []const u8, offset: u64, record_bytes: u64, count: u64 };
+
+    /// As `append`, of records that lie in a file. A codec but raw is refused by who calls.
+    pub fn appendFile(store: *Store, records: FileRecords, fault: *Fault) Error!void {
+        const build = &store.build.?;
+        if (build.failed) return failedBefore(fault);
+        if (build.state != .building) return publishedBefore(fault);
+        store.appendFromFile(records, fault) catch |err| {
+            build.failed = true;
+            return err;
+        };
+    }
+
+    fn appendFromFile(store: *Store, records: FileRecords, fault: *Fault) Error!void {
+        const io = store.volume.io;
+        const file = openRegular(io, Io.Dir.cwd(), records.path, .source, fault) catch |err| return switch (err) {
+            error.NotFound => fault.fail(error.NotFound, .source, "there is no such file", .{}),
+            else => err,
+        };
+        defer file.close(io);
+        return append_file.append(&store.volume, .{
+            .file = file,
+            .offset = records.offset,
+            .record_bytes = records.record_bytes,
+            .count = records.count,
+        }, fault);
+    }
+
+    fn publishedBefore(fault: *Fault) Error {
+        return fault.fail(error.BuildFailed, .none, "the container is published; nothing is appended to it any more", .{});
     }
 
     fn failedBefore(fault: *Fault) Error {
@@ -819,7 +853,7 @@ fn openRegular(io: Io, folder: Io.Dir, name: []const u8, place: fault_module.Pla
         error.FileNotFound => error.NotFound,
         else => fault.failOs(err, place, "looking at a file"),
     };
-    if (stat.kind != .file) return fault.fail(error.Malformed, place, "{s} is a {s}, not a file", .{ name, kindName(stat.kind) });
+    if (stat.kind != .file) return fault.fail(error.Malformed, place, "{s} is a {s}, not a file", .{ std.fs.path.basename(name), kindName(stat.kind) });
     return folder.openFile(io, name, .{}) catch |err| return switch (err) {
         error.FileNotFound => error.NotFound,
         else => fault.failOs(err, place, "opening a file"),

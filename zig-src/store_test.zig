@@ -1122,3 +1122,248 @@ test "few large records are written from where they lie, also when the system ta
         }
     }
 }
+
+/// A file whose records begin behind so many bytes of something else.
+const records_offset = 131;
+
+fn writeRecords(fixture: *Fixture, name: []const u8, records: []const u8) !void {
+    const file = try fixture.tmp.dir.createFile(testing.io, name, .{});
+    defer file.close(testing.io);
+    try file.writePositionalAll(testing.io, &@as([records_offset]u8, @splat('-')), 0);
+    try file.writePositionalAll(testing.io, records, records_offset);
+}
+
+fn expectSameFiles(fixture: *Fixture, one: []const u8, other: []const u8, shards: u32) !void {
+    for (0..shards + 1) |index| {
+        var name_buffer: [16]u8 = undefined;
+        const name = if (index == shards) "meta.zr" else try std.fmt.bufPrint(&name_buffer, "data_{d}.zr", .{index});
+        var contents: [2][]u8 = undefined;
+        for (&contents, [_][]const u8{ one, other }) |*bytes, folder| {
+            var path_buffer: [64]u8 = undefined;
+            bytes.* = try fixture.tmp.dir.readFileAlloc(testing.io, try std.fmt.bufPrint(&path_buffer, "{s}/{s}", .{ folder, name }), testing.allocator, .limited(1 << 30));
+        }
+        defer for (contents) |bytes| testing.allocator.free(bytes);
+        errdefer std.debug.print("{s}\n", .{name});
+        try testing.expectEqual(contents[0].len, contents[1].len);
+        try testing.expect(std.mem.eql(u8, contents[0], contents[1]));
+    }
+}
+
+test "records that are appended from a file become the files that they become from memory" {
+    var fixture: Fixture = undefined;
+    try fixture.init();
+    defer fixture.deinit();
+    const gpa = testing.allocator;
+    const window = 32_768;
+    // Counts around the edges of windows and of blocks, which have 512 KiB for each shard, at most 3 MiB.
+    const cases = [_]struct { u64, []const u64 }{
+        .{ 1, &.{ 1, window - 1, window, window + 1, 2 * window + 5 } },
+        .{ 3, &.{ 2, window + 1 } },
+        .{ 784, &.{ 668, 669, 2674, 2675, window + 700 } },
+        .{ 2 << 10, &.{ 255, 256, 257, 12_300 } },
+        .{ 40_000, &.{ 5, 52, 53, 320 } },
+        .{ 147 << 10, &.{ 1, 2, 90 } },
+        .{ (512 << 10) + 1, &.{13} },
+        .{ 5 << 20, &.{ 1, 3 } },
+    };
+    for (cases) |case| {
+        const record_bytes, const counts = case;
+        const most = counts[counts.len - 1];
+        const source = try gpa.alloc(u8, @intCast(record_bytes * (most + 7)));
+        defer gpa.free(source);
+        fill(source, record_bytes);
+        try writeRecords(&fixture, "records", source);
+        var path_buffer: [512]u8 = undefined;
+        const path = fixture.path(&path_buffer, "records");
+        for (counts, 0..) |count, round| {
+            for ([_]u32{ 1, 4, 255 }) |shards| {
+                // One of 255 folders for each size will do.
+                if (shards == 255 and round + 1 < counts.len) continue;
+                errdefer std.debug.print("{d} records of {d} bytes, {d} shards\n", .{ count, record_bytes, shards });
+                // Five records from memory, those of the file in two calls, and two from memory.
+                const first_half = count / 2;
+                for ([_][]const u8{ "memory", "file" }, 0..) |name, from_file| {
+                    const build = try fixture.create(name, .raw, shards);
+                    defer build.close();
+                    try build.append(.{ .bytes = source.ptr, .ends = null, .record_bytes = record_bytes, .count = 5 }, &fixture.fault);
+                    var at: u64 = 5;
+                    for ([_]u64{ first_half, count - first_half, 2 }, 0..) |records, part| {
+                        if (records == 0) continue;
+                        if (from_file == 1 and part < 2) {
+                            try build.appendFile(.{ .path = path, .offset = records_offset + at * record_bytes, .record_bytes = record_bytes, .count = records }, &fixture.fault);
+                        } else {
+                            try build.append(.{ .bytes = source.ptr + at * record_bytes, .ends = null, .record_bytes = record_bytes, .count = records }, &fixture.fault);
+                        }
+                        at += records;
+                    }
+                    try build.publish(false, &.{}, &fixture.fault);
+                }
+                try expectSameFiles(&fixture, "memory", "file", shards);
+                for ([_][]const u8{ "memory", "file" }) |name| try fixture.tmp.dir.deleteTree(testing.io, name);
+            }
+        }
+    }
+}
+
+test "what is no file of enough records is an error that names it, and the build is over" {
+    var fixture: Fixture = undefined;
+    try fixture.init();
+    defer fixture.deinit();
+    var source: [1000]u8 = undefined;
+    fill(&source, 3);
+    try writeRecords(&fixture, "records", &source);
+    try fixture.tmp.dir.createDir(testing.io, "folder", .default_dir);
+    const cases = [_]struct { []const u8, u64, u64, anyerror }{
+        .{ "records", records_offset, 101, error.Malformed },
+        .{ "records", records_offset + 1, 100, error.Malformed },
+        .{ "records", std.math.maxInt(u64), 1, error.Malformed },
+        .{ "records", 0, std.math.maxInt(u64) / 8, error.Malformed },
+        .{ "folder", 0, 1, error.Malformed },
+        .{ "nothing", 0, 1, error.NotFound },
+    };
+    for (cases) |case| {
+        const name, const offset, const count, const expected = case;
+        const build = try fixture.create("a", .raw, 4);
+        defer build.close();
+        var path_buffer: [512]u8 = undefined;
+        const result = build.appendFile(.{ .path = fixture.path(&path_buffer, name), .offset = offset, .record_bytes = 10, .count = count }, &fixture.fault);
+        if (count > 1 << 60) {
+            // So many have no table, whatever the file holds.
+            try testing.expect(if (result) |_| false else |err| err == error.Malformed or err == error.TooLarge);
+        } else {
+            try testing.expectError(expected, result);
+            try testing.expect(fixture.fault.place == .source);
+        }
+        try testing.expect(fixture.fault.message().len > 0);
+        try testing.expectEqual(@as(u64, 0), build.info().record_count);
+        try testing.expectError(error.BuildFailed, build.appendFile(.{ .path = "x", .offset = 0, .record_bytes = 1, .count = 1 }, &fixture.fault));
+        try testing.expectError(error.BuildFailed, build.publish(false, &.{}, &fixture.fault));
+    }
+    try expectEntryCount(&fixture, 2);
+}
+
+/// A build of a file's records alone: what faults are tried on.
+fn fileLife(fixture: *Fixture, context: store_module.Context, path: []const u8, from: []const u8, record_bytes: u64, count: u64) !void {
+    const build = try Store.create(context, .{ .path = path, .codec = .raw, .data_shards = 3, .schema = "the schema" }, &fixture.fault);
+    defer build.close();
+    try build.appendFile(.{ .path = from, .offset = records_offset, .record_bytes = record_bytes, .count = count }, &fixture.fault);
+    try build.publish(false, &.{}, &fixture.fault);
+}
+
+test "from a file: an error at every call to the disk is typed and names its file, short transfers are carried on with" {
+    var fixture: Fixture = undefined;
+    try fixture.init();
+    defer fixture.deinit();
+    const gpa = testing.allocator;
+    var disk: faulty_io.Disk = undefined;
+    disk.init(testing.io);
+    var context = fixture.context();
+    context.io = disk.io();
+    var path_buffer: [512]u8 = undefined;
+    const path = fixture.path(&path_buffer, "file");
+    var from_buffer: [512]u8 = undefined;
+    const from = fixture.path(&from_buffer, "records");
+    // Packed, in pieces of a block, and of a record.
+    for ([_][2]u64{ .{ 5000, 120 }, .{ 100_000, 17 }, .{ 1_600_000, 2 } }) |case| {
+        const record_bytes, const count = case;
+        const source = try gpa.alloc(u8, @intCast(record_bytes * count));
+        defer gpa.free(source);
+        fill(source, count);
+        try writeRecords(&fixture, "records", source);
+        {
+            const build = try fixture.create("memory", .raw, 3);
+            defer build.close();
+            try build.append(.{ .bytes = source.ptr, .ends = null, .record_bytes = record_bytes, .count = count }, &fixture.fault);
+            try build.publish(false, &.{}, &fixture.fault);
+        }
+        defer fixture.tmp.dir.deleteTree(testing.io, "memory") catch {};
+        disk.arm(0, .none, false);
+        try fileLife(&fixture, context, path, from, record_bytes, count);
+        const calls = disk.calls.load(.monotonic);
+        try fixture.tmp.dir.deleteTree(testing.io, "file");
+        var of_source: usize = 0;
+        for ([_]faulty_io.Fault{ .short, .input_output, .no_space }) |kind| {
+            for (0..calls) |at| {
+                disk.arm(at, kind, at % 2 == 1);
+                const result = fileLife(&fixture, context, path, from, record_bytes, count);
+                disk.arm(0, .none, false);
+                defer fixture.tmp.dir.deleteTree(testing.io, "file") catch {};
+                if (result) |_| {
+                    try expectSameFiles(&fixture, "memory", "file", 3);
+                } else |err| {
+                    try testing.expect(kind != .short);
+                    try testing.expect(err == error.InputOutput or err == error.Unsupported);
+                    try testing.expect(fixture.fault.os_code.len > 0 or err == error.Unsupported);
+                    try testing.expect(fixture.fault.place != .none);
+                    if (fixture.fault.place == .source) of_source += 1;
+                    try testing.expectError(error.NotFound, fixture.open("file"));
+                }
+            }
+        }
+        // Looked at, opened, measured, read.
+        try testing.expect(of_source >= 8);
+    }
+}
+
+test "from a file: one that is cut while it is read is told by its reads" {
+    var fixture: Fixture = undefined;
+    try fixture.init();
+    defer fixture.deinit();
+    var source: [4000]u8 = undefined;
+    fill(&source, 8);
+    try writeRecords(&fixture, "records", &source);
+    const file = try fixture.tmp.dir.openFile(testing.io, "records", .{ .mode = .read_write });
+    defer file.close(testing.io);
+    const append_file = @import("store/append_file.zig");
+    const build = try fixture.create("a", .raw, 2);
+    defer build.close();
+    const cutting = struct {
+        var inner: Io = undefined;
+        var vtable: Io.VTable = undefined;
+        fn length(userdata: ?*anyopaque, of: Io.File) Io.File.LengthError!u64 {
+            const bytes = try inner.vtable.fileLength(userdata, of);
+            inner.vtable.fileSetLength(userdata, of, bytes - 1) catch unreachable;
+            return bytes;
+        }
+    };
+    cutting.inner = testing.io;
+    cutting.vtable = testing.io.vtable.*;
+    cutting.vtable.fileLength = cutting.length;
+    build.volume.io = .{ .userdata = testing.io.userdata, .vtable = &cutting.vtable };
+    defer build.volume.io = testing.io;
+    try testing.expectError(error.Malformed, append_file.append(&build.volume, .{ .file = file, .offset = records_offset, .record_bytes = 40, .count = 100 }, &fixture.fault));
+    try testing.expect(fixture.fault.place == .source);
+    try testing.expectEqual(@as(u64, 0), build.info().record_count);
+}
+
+test "from a file: no memory at any allocation is typed, and nothing leaks" {
+    var fixture: Fixture = undefined;
+    try fixture.init();
+    defer fixture.deinit();
+    var source: [60 * 5000]u8 = undefined;
+    fill(&source, 12);
+    try writeRecords(&fixture, "records", &source);
+    var path_buffer: [512]u8 = undefined;
+    const path = fixture.path(&path_buffer, "file");
+    var from_buffer: [512]u8 = undefined;
+    const from = fixture.path(&from_buffer, "records");
+    const alone = try std.heap.page_allocator.create(executor_module.Executor);
+    defer std.heap.page_allocator.destroy(alone);
+    alone.* = .init(testing.io, std.heap.page_allocator, 1);
+    var allocation: usize = 0;
+    while (true) : (allocation += 1) {
+        fixture.tmp.dir.deleteTree(testing.io, "file") catch {};
+        var failing: testing.FailingAllocator = .init(testing.allocator, .{ .fail_index = allocation });
+        var pool: scratch.Pool = .init(testing.io, failing.allocator(), 0);
+        defer pool.deinit();
+        const context: store_module.Context = .{ .io = testing.io, .gpa = failing.allocator(), .executor = alone, .pool = &pool, .map_files = false };
+        const result = fileLife(&fixture, context, path, from, 5000, 60);
+        if (!failing.has_induced_failure) {
+            try result;
+            break;
+        }
+        try testing.expectError(error.OutOfMemory, result);
+        try testing.expect(fixture.fault.message().len > 0);
+    }
+    try testing.expect(allocation > 5);
+}

@@ -24,6 +24,7 @@ comptime {
     _ = @import("store/checksum.zig");
     _ = @import("store/volume.zig");
     _ = @import("store/append.zig");
+    _ = @import("store/append_file.zig");
     _ = @import("store/gather.zig");
     _ = @import("store/residence.zig");
     _ = @import("store/reserve.zig");

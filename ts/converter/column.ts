@@ -5,13 +5,20 @@ import type { Data, DType } from '../dtype.js';
 import { dtypeOf } from '../dtype.js';
 import { LoaderxError, show } from '../errors.js';
 import type { CreateOptions, DenseWriter, RaggedWriter } from '../store/capability.js';
-import { Dense } from '../store/dense.js';
+import { appendFileRecords, Dense } from '../store/dense.js';
 import { Ragged } from '../store/ragged.js';
 import { RaggedBatchView } from '../store/ragged-views.js';
 import { SettlingWriter } from './images/settling.js';
 import type { ImageLimits, PictureColumn } from './images.js';
 import type { Layout } from './layout.js';
-import { type ByteRows, type CheckedRows, joinedRows, type NumberRows, rowError } from './rows.js';
+import {
+  type ByteRows,
+  type CheckedRows,
+  type FileRows,
+  joinedRows,
+  type NumberRows,
+  rowError,
+} from './rows.js';
 
 /** How all containers of a conversion are made. */
 export interface ColumnOptions {
@@ -76,11 +83,20 @@ export async function createColumn(
   }
 }
 
-/** Neighbouring pieces, as long as they are small together. */
-function* joined(pieces: readonly CheckedRows[]): Generator<NumberRows, void, undefined> {
+/** Neighbouring pieces, as long as they are small together; those that lie in a file by themselves. */
+function* joined(
+  pieces: readonly CheckedRows[],
+): Generator<NumberRows | FileRows, void, undefined> {
   let group: NumberRows[] = [];
   let bytes = 0;
   for (const piece of pieces) {
+    if (piece.kind === 'file') {
+      if (group.length > 0) yield joinedRows(group);
+      group = [];
+      bytes = 0;
+      yield piece;
+      continue;
+    }
     if (piece.kind !== 'numbers') throw new TypeError('numbers are wanted here');
     if (group.length > 0 && bytes + piece.values.byteLength > joinBytesMax) {
       yield joinedRows(group);
@@ -114,9 +130,21 @@ class DenseColumn implements ColumnWriter {
 
   async write(pieces: readonly CheckedRows[]): Promise<void> {
     const { dtype, itemShape } = this.layout;
-    for (const { rowCount, values } of joined(pieces)) {
+    for (const rows of joined(pieces)) {
+      if (rows.kind === 'file') {
+        await this.#appendFile(rows);
+        continue;
+      }
+      const { rowCount, values } = rows;
       await this.#writer.append({ dtype, shape: [rowCount, ...itemShape], data: values as never });
     }
+  }
+
+  async #appendFile({ place, offsetBytes, rowCount: recordCount }: FileRows): Promise<void> {
+    const { path, name } = place;
+    await appendFileRecords(this.#writer, { path, name, offsetBytes, recordCount });
+    // Afterwards: what was opened before it was another one is told here.
+    await place.assertSame();
   }
 
   close(): Promise<void> {
@@ -152,7 +180,10 @@ class RaggedColumn implements ColumnWriter {
 
   async write(pieces: readonly CheckedRows[], firstRow: number): Promise<void> {
     if (this.layout.kind === 'ragged') {
-      for (const rows of joined(pieces)) await this.#append(rows);
+      for (const rows of joined(pieces)) {
+        if (rows.kind === 'file') throw new TypeError('lists are wanted here');
+        await this.#append(rows);
+      }
       return;
     }
     let row = firstRow;

@@ -25,10 +25,11 @@ import { locateUtf8 } from '../store/path.js';
 import { asError, batchesOf } from './batches.js';
 import { type ColumnOptions, type ColumnWriter, createColumn, unequalCounts } from './column.js';
 import type { ColumnValues, Dataset, DatasetSplits, RowBatch } from './dataset.js';
+import { withFileColumns, withoutFileColumns } from './file-column.js';
 import type { ImageLimits } from './images.js';
 import { type Layout, layoutOf, type StringRule } from './layout.js';
 import { assertNames, type NameRule } from './names.js';
-import { bytesOf, type CheckedRows, checkedRows, sliceRows } from './rows.js';
+import { bytesOf, type CheckedRows, checkedRows, sliceRows, takesFiles } from './rows.js';
 import { asIo, Staging } from './staging.js';
 import { type SurveyedColumn, Surveyor } from './survey.js';
 
@@ -595,10 +596,11 @@ async function convertSplit(
       writing.catch(ignore);
     };
 
-    const request = {
-      columns: [...layouts.keys()],
-      ...(signal === undefined ? {} : { signal }),
-    };
+    const asked = { columns: [...layouts.keys()], ...(signal === undefined ? {} : { signal }) };
+    const request = withFileColumns(
+      asked,
+      new Set(settings.column.create.codec === 'raw' ? columnsAsStored(layouts) : []),
+    );
     // Rows that the dataset gave, those before a part's among them.
     let position = 0;
     for await (const batch of batchesOf(dataset, request)) {
@@ -618,8 +620,10 @@ async function convertSplit(
       );
       let bytes = 0;
       const given = until - at;
+      // Rows that are in no memory need no bound.
+      const rowsMax = checked.every(({ kind }) => kind === 'file') ? given : flushRows;
       while (at < until) {
-        const taken = Math.min(until - at, flushRows - pendingRows);
+        const taken = Math.min(until - at, Math.max(1, rowsMax - pendingRows));
         for (const [index, each] of columns.entries()) {
           const piece = sliceRows(checked[index] as CheckedRows, at, at + taken);
           const pieceBytes = bytesOf(piece);
@@ -631,7 +635,7 @@ async function convertSplit(
         pendingRows += taken;
         rowCount += taken;
         if (at === until && batch.done !== undefined) done.push(batch.done);
-        if (pendingRows === flushRows || pendingBytes >= bytesMax) await flush();
+        if (pendingRows >= rowsMax || pendingBytes >= bytesMax) await flush();
       }
       meter.add(split, given, bytes);
     }
@@ -661,6 +665,11 @@ async function convertSplit(
     await Promise.allSettled([writing, ...columns.map(({ writer }) => writer.abort())]);
     throw error;
   }
+}
+
+/** The columns whose rows are stored as a file may have them. */
+function columnsAsStored(layouts: ReadonlyMap<string, Layout>): string[] {
+  return [...layouts].flatMap(([column, layout]) => (takesFiles(layout) ? [column] : []));
 }
 
 function checkedColumn(
@@ -693,7 +702,7 @@ function beginningOf(dataset: Dataset): Dataset {
     async *batches(options) {
       let bytes = 0;
       let rows = 0;
-      for await (const batch of batchesOf(dataset, options ?? {})) {
+      for await (const batch of batchesOf(dataset, withoutFileColumns(options))) {
         yield batch;
         rows += batch.rowCount;
         for (const values of batch.columns.values()) bytes += roughBytesOf(values);

@@ -8,6 +8,7 @@ import { type Data, type DTypeInfo, dtypeOf, typedArrayName } from '../dtype.js'
 import { LoaderxError, show } from '../errors.js';
 import { arrayItems, type NdArray } from '../ndarray.js';
 import type { ArrayColumn, ColumnValues, NumberColumn } from './dataset.js';
+import { type FileColumn, type FilePlace, isFileColumn } from './file-column.js';
 import type { Layout } from './layout.js';
 
 /** Rows of numbers: record i is the items `starts[i]` to `starts[i + 1]`. */
@@ -38,7 +39,16 @@ export interface ArrayRows {
   readonly arrays: readonly NdArray[];
 }
 
-export type CheckedRows = NumberRows | ByteRows | ArrayRows;
+/** Rows of a dense column that lie in a file, as a raw container has them. */
+export interface FileRows {
+  readonly kind: 'file';
+  readonly rowCount: number;
+  readonly place: FilePlace;
+  readonly offsetBytes: number;
+  readonly recordBytes: number;
+}
+
+export type CheckedRows = NumberRows | ByteRows | ArrayRows | FileRows;
 
 /** Where rows are: for messages. */
 export interface Place {
@@ -54,6 +64,7 @@ export function checkedRows(
   rowCount: number,
   place: Place,
 ): CheckedRows {
+  if (isFileColumn(values)) return fileRows(layout, values, rowCount, place);
   if (layout.kind === 'text' || layout.kind === 'image') {
     if (!('bytes' in values) || !Array.isArray(values.bytes)) {
       throw columnError(place, 'bytes of each row are wanted');
@@ -78,6 +89,28 @@ export function checkedRows(
   const rows = numbersOf(layout, info, values, rowCount, place);
   if (info.name === 'bool') assertBools(rows, place);
   return rows;
+}
+
+function fileRows(
+  layout: Layout,
+  { place: file, offsetBytes, recordBytes }: FileColumn,
+  rowCount: number,
+  place: Place,
+): FileRows {
+  const wanted = layout.kind === 'dense' ? recordBytesOf(layout) : undefined;
+  if (recordBytes !== wanted) {
+    throw columnError(place, `records of ${recordBytes} bytes in a file are not what it holds`);
+  }
+  return { kind: 'file', rowCount, place: file, offsetBytes, recordBytes };
+}
+
+/** Whether rows can be stored as they lie in a file. Those of bools are looked at first. */
+export function takesFiles(layout: Layout): boolean {
+  return layout.kind === 'dense' && layout.dtype !== 'bool';
+}
+
+function recordBytesOf({ dtype, itemShape }: Layout & { readonly kind: 'dense' }): number {
+  return itemShape.reduce((product, size) => product * size, dtypeOf(dtype).itemBytes);
 }
 
 /** Bools are bytes, of which only 0 and 1 are any. */
@@ -309,6 +342,9 @@ function anyArrays(values: ColumnValues, rowCount: number, place: Place): ArrayR
 export function sliceRows(rows: CheckedRows, from: number, to: number): CheckedRows {
   if (from === 0 && to === rows.rowCount) return rows;
   const rowCount = to - from;
+  if (rows.kind === 'file') {
+    return { ...rows, rowCount, offsetBytes: rows.offsetBytes + from * rows.recordBytes };
+  }
   if (rows.kind === 'arrays') return { ...rows, rowCount, arrays: rows.arrays.slice(from, to) };
   if (rows.kind === 'bytes') {
     const first = rows.starts?.[from] ?? from;
@@ -342,6 +378,7 @@ function rebased(starts: Uint32Array, from: number, to: number): Uint32Array {
 /** Bytes of the items of all rows. */
 export function bytesOf(rows: CheckedRows): number {
   if (rows.kind === 'numbers') return rows.values.byteLength;
+  if (rows.kind === 'file') return rows.rowCount * rows.recordBytes;
   let bytes = 0;
   if (rows.kind === 'arrays') {
     for (const { data } of rows.arrays) bytes += data.byteLength;

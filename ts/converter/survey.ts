@@ -5,7 +5,7 @@ import { dtypeOf } from '../dtype.js';
 import { LoaderxError, show } from '../errors.js';
 import type { ImageLimits } from './images.js';
 import type { Layout } from './layout.js';
-import type { CheckedRows } from './rows.js';
+import { bytesOf, type CheckedRows } from './rows.js';
 
 /** What a column would become. */
 export interface SurveyedColumn {
@@ -59,7 +59,8 @@ export class Surveyor {
   async add(rows: CheckedRows, firstRow: number): Promise<void> {
     switch (rows.kind) {
       case 'numbers':
-        this.#itemBytes += rows.values.byteLength;
+      case 'file':
+        this.#itemBytes += bytesOf(rows);
         return;
       case 'arrays':
         for (const [index, { dtype, shape, data }] of rows.arrays.entries()) {

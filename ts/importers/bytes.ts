@@ -4,7 +4,9 @@
  */
 import fs from 'node:fs';
 import { createInterface } from 'node:readline';
+import type { FilePlace } from '../converter/file-column.js';
 import { LoaderxError } from '../errors.js';
+import { locateUtf8 } from '../store/path.js';
 
 /** Bytes one after the other. */
 export interface ByteStream {
@@ -26,6 +28,8 @@ export interface ByteSource {
   /** What messages call it. */
   readonly name: string;
   readonly byteLength: number;
+  /** The file whose bytes these are, from its first to its last; undefined where they are made of others. */
+  readonly place?: FilePlace;
   open(): Promise<ByteStream>;
   /** The same bytes in a file; one of its own that goes when it is closed, where there is none yet. */
   openFile(): Promise<ByteFile>;
@@ -114,15 +118,39 @@ export async function openBytes(path: string, name: string): Promise<ByteFile> {
 export async function fileSource(path: string): Promise<ByteSource> {
   const name = path;
   try {
-    const stat = await fs.promises.stat(path);
+    const stat = await fs.promises.stat(path, { bigint: true });
     if (!stat.isFile()) {
       throw new LoaderxError('UNSUPPORTED', `${name}: it is no plain file`, { path: name });
     }
     const open = (): Promise<ByteFile> => openBytes(path, name);
-    return { name, byteLength: stat.size, open, openFile: open };
+    const source = { name, byteLength: Number(stat.size), open, openFile: open };
+    // Names that are no Unicode, which Windows has, are Node's alone.
+    if (/\p{Surrogate}/u.test(path)) return source;
+    const { native } = locateUtf8(path);
+    return { ...source, place: { path: native, name, assertSame: () => assertSame(path, stat) } };
   } catch (cause) {
     throw readingFailed(name, cause);
   }
+}
+
+/**
+ * Throws where a path leads to another file than before. Not where the file was changed: what it has is taken.
+ *
+ * @throws LoaderxError MALFORMED, NOT_FOUND, IO
+ */
+async function assertSame(path: string, before: fs.BigIntStats): Promise<void> {
+  let now: fs.BigIntStats;
+  try {
+    now = await fs.promises.stat(path, { bigint: true });
+  } catch (cause) {
+    throw readingFailed(path, cause);
+  }
+  if (now.ino === before.ino && now.dev === before.dev) return;
+  // Not every file system numbers its files for good.
+  if (now.size === before.size && now.mtimeNs === before.mtimeNs) return;
+  throw new LoaderxError('MALFORMED', `${path}: another file took its place while it was read`, {
+    path,
+  });
 }
 
 /** The lines of a text file, without their ends. @throws LoaderxError NOT_FOUND, IO */

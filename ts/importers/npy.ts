@@ -4,10 +4,11 @@
  * The header is read by this package's own parser, since no npm package reads all versions, orders and byte
  * orders without taking the whole file into memory. Items go from the file into blocks that are appended as
  * they are; those of the other byte order are turned round in place, those in Fortran order are picked
- * together record by record.
+ * together record by record. What a container stores as the file has it is copied by the core, from file to file.
  */
 
 import type { Dataset, Feature, Features, RowBatch } from '../converter/dataset.js';
+import { FileColumn, type FilePlace, fileColumnsOf } from '../converter/file-column.js';
 import type { Data } from '../dtype.js';
 import { LoaderxError } from '../errors.js';
 import type { NdArray } from '../ndarray.js';
@@ -17,6 +18,9 @@ import { headerOf, headerPlace, type NpyHeader, prefixBytes } from './npy-header
 /** Items that are read and written at one time; more where one record has more. */
 const blockBytes = 8 * 2 ** 20;
 const blockRows = 32_768;
+
+/** Items that are told of at one time, where they go from file to file: for progress, and for a signal. */
+const stretchBytes = 64 * 2 ** 20;
 
 /**
  * @param column the name of the only column
@@ -45,10 +49,14 @@ function rowsOf(source: ByteSource, header: NpyHeader, features: Features, rows:
     features,
     rowCount: end - first,
     range: (from, to) => rowsOf(source, header, features, { first: first + from, end: first + to }),
-    batches: (options) =>
-      header.isFortran
-        ? fortranBatches(source, header, column, rows, options?.signal)
-        : plainBatches(source, header, column, rows, options?.signal),
+    batches(options) {
+      const signal = options?.signal;
+      if (header.isFortran) return fortranBatches(source, header, column, rows, signal);
+      const { place } = source;
+      return place !== undefined && header.swapBytes === 1 && fileColumnsOf(options).has(column)
+        ? fileBatches(place, header, column, rows, signal)
+        : plainBatches(source, header, column, rows, signal);
+    },
   };
 }
 
@@ -224,6 +232,24 @@ async function* plainBatches(
     }
   } finally {
     await stream.close();
+  }
+}
+
+/** Nothing is read here. */
+async function* fileBatches(
+  place: FilePlace,
+  header: NpyHeader,
+  column: string,
+  wanted: Rows,
+  signal: AbortSignal | undefined,
+): AsyncGenerator<RowBatch, void, undefined> {
+  const { recordBytes } = recordsOfBlock(header);
+  const rows = Math.max(1, Math.floor(stretchBytes / recordBytes));
+  for (let first = wanted.first; first < wanted.end; first += rows) {
+    signal?.throwIfAborted();
+    const rowCount = Math.min(rows, wanted.end - first);
+    const values = new FileColumn(place, header.dataOffset + first * recordBytes, recordBytes);
+    yield { rowCount, columns: new Map([[column, values.asValues()]]) };
   }
 }
 

@@ -29,7 +29,7 @@ export interface SamplerHandle {
 export interface NativeFailure extends Error {
   /** `ZR_*` of zrecord.h, negative. */
   readonly status: number;
-  /** `ZR_FILE_*`: 0 none, 1 folder, 2 meta, 3 data (see `shard`), 4 dict, 5 integrity. */
+  /** `ZR_FILE_*`: 0 none, 1 folder, 2 meta, 3 data (see `shard`), 4 dict, 5 integrity, 6 what records were taken from. */
   readonly fileKind: number;
   readonly shard?: number;
   /** Of joined stores: which of them `fileKind`, `shard` and `record` are of. */
@@ -120,6 +120,14 @@ export interface Native {
     store: StoreHandle,
     records: Uint8Array,
     ends: BigUint64Array | undefined,
+    recordCount: number,
+    recordBytes: number,
+  ): Promise<void>;
+  /** Of a raw build: records of `recordBytes` that lie back to back in a plain file, from `offsetBytes` on. */
+  appendFile(
+    store: StoreHandle,
+    path: string | Uint8Array,
+    offsetBytes: number,
     recordCount: number,
     recordBytes: number,
   ): Promise<void>;

@@ -36,6 +36,17 @@ export interface Pieces {
   readonly items: readonly ArrayBufferView[];
 }
 
+/** Records for one native append that lie in a file, back to back. */
+export interface FileWindow {
+  /** As the native side takes it. */
+  readonly path: string;
+  /** What messages call it. */
+  readonly name: string;
+  readonly offsetBytes: number;
+  readonly recordCount: number;
+  readonly recordBytes: number;
+}
+
 type State = 'open' | 'closing' | 'closed' | 'aborted';
 
 export class AppendQueue {
@@ -281,11 +292,25 @@ export class Turn {
   }
 
   /** Hands a window over once the one before it is done; does not wait for this one. */
-  async put(window: Window): Promise<void> {
+  put(window: Window): Promise<void> {
+    return this.#put(() => this.#handle.start((native, store) => appendTo(native, store, window)));
+  }
+
+  /** As `put`, of records that lie in a file. Only of raw builds. */
+  putFile(window: FileWindow): Promise<void> {
+    const { path, name, offsetBytes, recordCount, recordBytes } = window;
+    return this.#put(() =>
+      this.#handle.start(
+        (native, store) => native.appendFile(store, path, offsetBytes, recordCount, recordBytes),
+        name,
+      ),
+    );
+  }
+
+  async #put(start: () => Promise<void>): Promise<void> {
     if (this.#inFlight !== undefined) await this.settle();
     this.#begin();
-    const running = this.#handle.start((native, store) => appendTo(native, store, window));
-    this.#inFlight = running.catch((cause: unknown) => {
+    this.#inFlight = start().catch((cause: unknown) => {
       this.nativeFailure = { cause };
       throw cause;
     });

@@ -10,7 +10,7 @@ import { ArgumentRangeError, LoaderxError, show } from '../errors.js';
 import { gatherInTurn, takeShare } from '../native/turn.js';
 import { type ArrayParts, arrayParts, type NdArray } from '../ndarray.js';
 import { type DenseSchema, recordBytesOf } from '../schema.js';
-import type { Turn } from './append-queue.js';
+import type { FileWindow, Turn } from './append-queue.js';
 import type {
   CreateOptions,
   DenseBatch,
@@ -282,6 +282,28 @@ const sliceRecordsMin = 128;
 /** Slices are whole windows of this many records where they are that long, as Python's are. */
 const windowRecords = 32_768;
 
+/** Of records that lie in a file: nothing of them is in memory, and between slices a writer can be aborted. */
+const fileSliceBytes = 64 * 1024 * 1024;
+
+/** Records of a raw dense container that lie in a plain file, back to back. */
+export type FileRecords = Omit<FileWindow, 'recordBytes'>;
+
+const appendsFile: unique symbol = Symbol('appendsFile');
+
+/**
+ * As `append`, of records that lanes copy from a file to the container's: for conversions of this package.
+ *
+ * @param writer of codec raw
+ * @throws LoaderxError as `append`; NOT_FOUND, IO, MALFORMED with the file as `path`, where it cannot be read, is no
+ *   plain file or is too short
+ */
+export function appendFileRecords(writer: DenseWriter<DType>, records: FileRecords): Promise<void> {
+  if (!(writer instanceof DenseStoreWriter) || writer.codec !== 'raw') {
+    throw new TypeError('records of a file are appended to dense containers of codec raw alone');
+  }
+  return writer[appendsFile](records);
+}
+
 class DenseStoreWriter<D extends DType>
   extends StoreWriter<D, DenseSchema>
   implements DenseWriter<D>
@@ -310,6 +332,22 @@ class DenseStoreWriter<D extends DType>
     this.queue.assertAccepts();
     const parts = this.#checked(batch);
     await this.queue.append((turn) => this.#appendParts(turn, parts));
+  }
+
+  async [appendsFile]({ recordCount, ...file }: FileRecords): Promise<void> {
+    const recordBytes = this.#recordBytes;
+    const most = wholeWindows(Math.max(1, Math.floor(fileSliceBytes / recordBytes)));
+    await this.queue.append(async (turn) => {
+      for (let first = 0; first < recordCount; first += most) {
+        await turn.putFile({
+          ...file,
+          offsetBytes: file.offsetBytes + first * recordBytes,
+          recordCount: Math.min(most, recordCount - first),
+          recordBytes,
+        });
+      }
+      return recordCount;
+    });
   }
 
   appendSync(batch: NdArray<D>): void {
@@ -424,7 +462,10 @@ class DenseStoreWriter<D extends DType>
 /** At the end of a slice a lane waits for another one's record, so slices hold some of large ones too. */
 function sliceRecordsOf(recordBytes: number): number {
   const bytes = Math.min(Math.max(sliceBytes, sliceRecordsMin * recordBytes), 4 * sliceBytes);
-  const count = Math.max(1, Math.floor(bytes / recordBytes));
+  return wholeWindows(Math.max(1, Math.floor(bytes / recordBytes)));
+}
+
+function wholeWindows(count: number): number {
   return count <= windowRecords ? count : count - (count % windowRecords);
 }
 

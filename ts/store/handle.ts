@@ -67,14 +67,21 @@ export class Handle {
     }
   }
 
-  /** A call that runs on; the store outlives it. Rejects with CLOSED as `call`. */
-  async start<T>(run: (native: Native, store: StoreHandle) => Promise<T> | T): Promise<T> {
+  /**
+   * A call that runs on; the store outlives it. Rejects with CLOSED as `call`.
+   *
+   * @param source the file that the call takes records from, which failures of it name
+   */
+  async start<T>(
+    run: (native: Native, store: StoreHandle) => Promise<T> | T,
+    source?: string,
+  ): Promise<T> {
     this.assertOpen();
     this.#runningCount += 1;
     try {
       return await run(this.native, this.#store);
     } catch (error) {
-      throw fromNative(error, this.path, this.#parts);
+      throw fromNative(error, this.path, this.#parts, source);
     } finally {
       this.#runningCount -= 1;
       if (this.#runningCount === 0) this.#onIdle?.();

@@ -74,7 +74,7 @@ pub const Status = enum(i32) {
     }
 };
 
-pub const FileKind = enum(u32) { none = 0, folder = 1, meta = 2, data = 3, dict = 4, integrity = 5 };
+pub const FileKind = enum(u32) { none = 0, folder = 1, meta = 2, data = 3, dict = 4, integrity = 5, source = 6 };
 
 pub const CError = extern struct {
     status: i32,
@@ -99,6 +99,7 @@ fn report(err: Error, fault: *const Fault, error_out: ?*CError) i32 {
             .data => .data,
             .dict => .dict,
             .integrity => .integrity,
+            .source => .source,
         })),
         .shard_index = if (fault.place == .data) fault.place.data else no_shard,
         .part_index = fault.part orelse no_part,
@@ -254,6 +255,19 @@ export fn zr_store_append_pieces(store: *Store, headers: [*]const u8, header_byt
     const limit: FileSizeLimit = .hold();
     defer limit.release();
     store.append(spans, &fault) catch |err| return report(err, &fault, error_out);
+    return 0;
+}
+
+export fn zr_store_append_file(store: *Store, path: [*]const u8, path_bytes: u64, offset_bytes: u64, record_bytes: u64, record_count: u64, error_out: ?*CError) i32 {
+    var fault: Fault = .{};
+    const limit: FileSizeLimit = .hold();
+    defer limit.release();
+    store.appendFile(.{
+        .path = path[0..@intCast(path_bytes)],
+        .offset = offset_bytes,
+        .record_bytes = record_bytes,
+        .count = record_count,
+    }, &fault) catch |err| return report(err, &fault, error_out);
     return 0;
 }
 

@@ -22,7 +22,7 @@ test "statuses and kinds have the header's values" {
         try std.testing.expect(std.mem.indexOf(u8, header, text) != null);
     }
     try expectDeclared("ZR_FILE_NONE = 0, ZR_FILE_FOLDER = 1, ZR_FILE_META = 2, ZR_FILE_DATA = 3, ZR_FILE_DICT = 4");
-    try expectDeclared("ZR_FILE_INTEGRITY = 5");
+    try expectDeclared("ZR_FILE_INTEGRITY = 5, ZR_FILE_SOURCE = 6");
     try expectDeclared("ZR_WORDS_NONE = 0, ZR_WORDS_COMPARE = 1, ZR_WORDS_MAKE = 2");
     try expectDeclared("ZR_PAGE_BYTES = 4096, ZR_BLOCK_RECORDS = 4096");
     try expectDeclared("ZR_CODEC_RAW = 0, ZR_CODEC_ZSTD = 1, ZR_CODEC_ZSTD_DICT = 2");

@@ -16,6 +16,7 @@ extern fn zr_executor_submit(*const fn (?*anyopaque) callconv(.c) void, ?*anyopa
 extern fn zr_store_create(*const exports.CreateOptions, *?*Handle, ?*exports.CError) i32;
 extern fn zr_store_append_pieces(*Handle, [*]const u8, u64, [*]const [*]const u8, [*]const u64, u64, ?*exports.CError) i32;
 extern fn zr_store_append(*Handle, [*]const u8, ?[*]const u64, u64, u64, ?*exports.CError) i32;
+extern fn zr_store_append_file(*Handle, [*]const u8, u64, u64, u64, u64, ?*exports.CError) i32;
 extern fn zr_store_mark(*Handle) void;
 extern fn zr_store_rewind(*Handle) void;
 extern fn zr_store_publish(*Handle, u32, ?[*]const u8, u64, ?*exports.CError) i32;
@@ -108,6 +109,13 @@ const World = struct {
         const status = zr_store_append_pieces(world.store.?, &headers, 1, &rests, &ends, count, &world.failure);
         const refused = @backingInt(exports.Status.unsupported);
         return if (world.codec != 0 and status == refused) 0 else status;
+    }
+
+    /// Of a build that is raw; there is nothing to do for another.
+    fn appendFile(world: *World) i32 {
+        if (world.codec != 0) return 0;
+        const at = world.path("records");
+        return zr_store_append_file(world.store.?, at.ptr, at.len, 0, record_bytes, count, &world.failure);
     }
 
     fn open(world: *World) i32 {
@@ -315,6 +323,7 @@ const rows = [_]Row{
     .{ .names = &.{"zr_store_create"}, .before = World.nothing, .call = World.create },
     .{ .names = &.{"zr_store_append"}, .before = World.created, .call = World.append },
     .{ .names = &.{"zr_store_append_pieces"}, .before = World.created, .call = World.appendPieces },
+    .{ .names = &.{"zr_store_append_file"}, .before = World.created, .call = World.appendFile },
     .{ .names = &.{ "zr_store_mark", "zr_store_rewind" }, .before = World.appended, .call = World.markAndRewind, .takes_none = true },
     .{ .names = &.{"zr_store_publish"}, .before = World.appended, .call = World.publish, .takes_none = true },
     .{ .names = &.{"zr_store_open"}, .before = World.nothing, .call = World.open },
@@ -379,6 +388,7 @@ test "no memory at any allocation of any exported operation" {
                 for (bytes, 0..) |*byte, i| byte.* = @truncate(i / 9 * (record + 3) + i % 5);
                 std.mem.writeInt(u64, bytes[0..8], record_bytes - dims_bytes, .little);
             }
+            try tmp.dir.writeFile(testing.io, .{ .sub_path = "records", .data = &world.source });
             tmp.dir.deleteTree(testing.io, "old") catch {};
             try World.appended(world);
             try World.ok(world.publish());

@@ -47,12 +47,13 @@ enum {
 
 enum { ZR_CODEC_RAW = 0, ZR_CODEC_ZSTD = 1, ZR_CODEC_ZSTD_DICT = 2 };
 enum { ZR_FILE_NONE = 0, ZR_FILE_FOLDER = 1, ZR_FILE_META = 2, ZR_FILE_DATA = 3, ZR_FILE_DICT = 4,
-       ZR_FILE_INTEGRITY = 5 };
+       ZR_FILE_INTEGRITY = 5, ZR_FILE_SOURCE = 6 };
 enum { ZR_PUBLISH_DURABLE = 1 }; /* sync files, folder and parent before returning */
 
 typedef struct zr_error {
     zr_status status;
-    uint32_t file_kind;    /* ZR_FILE_*; with ZR_FILE_DATA, shard_index names the file */
+    uint32_t file_kind;    /* ZR_FILE_*; with ZR_FILE_DATA, shard_index names the file;
+                              ZR_FILE_SOURCE: what records were to be taken from */
     uint32_t shard_index;  /* ZR_NO_SHARD: none */
     uint32_t part_index;   /* of a joined store: whose file and record these are; else ZR_NO_PART */
     uint64_t record_id;    /* ZR_NO_RECORD: none; for ZR_OUT_OF_RANGE the offending id */
@@ -104,6 +105,14 @@ zr_status zr_store_append(zr_store *store, const uint8_t *records, const uint64_
 zr_status zr_store_append_pieces(zr_store *store, const uint8_t *headers, uint64_t header_bytes,
                                  const uint8_t *const *rests, const uint64_t *ends,
                                  uint64_t record_count, zr_error *error);
+
+/* Appends `record_count` (>= 1) records of `record_bytes` (1 .. 2^31) each that lie back to back in a
+ * plain file, from byte `offset_bytes` on: lanes copy them from file to file. The codec of the build is
+ * ZR_CODEC_RAW. The files become those of zr_store_append of the same records, and a failure is what it
+ * is there. With ZR_FILE_SOURCE: NOT_FOUND, IO, MALFORMED (no plain file, or too short). */
+zr_status zr_store_append_file(zr_store *store, const uint8_t *path, uint64_t path_bytes,
+                               uint64_t offset_bytes, uint64_t record_bytes,
+                               uint64_t record_count, zr_error *error);
 
 /* Forgets records: back to an earlier record count's state as saved by zr_store_mark (one slot).
  * For a facade that feeds one logical append in several calls and finds a bad argument midway. */

@@ -86,6 +86,19 @@ struct AppendJob final : Job {
     zr_status Run() override { return call.Run(&error); }
 };
 
+struct AppendFileJob final : Job {
+    Handle *build = nullptr;
+    PathBytes path;
+    uint64_t offset_bytes = 0;
+    uint64_t record_bytes = 0;
+    uint64_t record_count = 0;
+
+    zr_status Run() override {
+        return zr_store_append_file(build->store(), path.data, path.bytes, offset_bytes,
+                                    record_bytes, record_count, &error);
+    }
+};
+
 /* ---- publish ---- */
 
 struct PublishCall {
@@ -708,6 +721,29 @@ Napi::Value AppendPiecesSync(const Napi::CallbackInfo &info) {
     const zr_status status = zr_store_append_pieces(build->store(), headers.data, header_bytes,
                                                     rests.get(), ends.get(), count, &error);
     return Done(args, status, error);
+}
+
+Napi::Value AppendFile(const Napi::CallbackInfo &info) {
+    Args args(info, Lifetime::kJob);
+    auto job = NewJob<AppendFileJob>();
+    if (job == nullptr) {
+        ThrowFailure(args.env(), ZR_OUT_OF_MEMORY, "no memory for an asynchronous call");
+        return Nothing();
+    }
+    Handle *build = args.Build(0, Access::kChange);
+    job->build = build;
+    args.Path(1, &job->path);
+    job->offset_bytes = args.Whole(2, "offsetBytes", 0, kSafeIntegerMax);
+    job->record_count = args.Whole(3, "recordCount", 1, kSafeIntegerMax);
+    job->record_bytes = args.Whole(4, "recordBytes", 1, kRecordBytesMax);
+    if (!args) return Nothing();
+    zr_store_info store_info = {};
+    zr_store_get_info(build->store(), &store_info);
+    if (store_info.codec != ZR_CODEC_RAW) {
+        args.RangeError("records of a file are appended to raw builds alone");
+        return Nothing();
+    }
+    return Start(info, std::move(job), build, Access::kChange, {args.js(0)});
 }
 
 Napi::Value Mark(const Napi::CallbackInfo &info) {

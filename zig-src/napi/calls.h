@@ -21,6 +21,7 @@ Napi::Value StoreInfo(const Napi::CallbackInfo &info);
 Napi::Value AppendSync(const Napi::CallbackInfo &info);
 Napi::Value AppendPiecesSync(const Napi::CallbackInfo &info);
 Napi::Value Append(const Napi::CallbackInfo &info);
+Napi::Value AppendFile(const Napi::CallbackInfo &info);
 Napi::Value Mark(const Napi::CallbackInfo &info);
 Napi::Value Rewind(const Napi::CallbackInfo &info);
 Napi::Value PublishSync(const Napi::CallbackInfo &info);

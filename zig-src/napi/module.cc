@@ -82,7 +82,9 @@ bool DefineCalls(Napi::Env env, Napi::Object exports) {
            Define<StoreInfo>(env, exports, "storeInfo") &&
            Define<AppendSync>(env, exports, "appendSync") &&
            Define<AppendPiecesSync>(env, exports, "appendPiecesSync") &&
-           Define<Append>(env, exports, "append") && Define<Mark>(env, exports, "mark") &&
+           Define<Append>(env, exports, "append") &&
+           Define<AppendFile>(env, exports, "appendFile") &&
+           Define<Mark>(env, exports, "mark") &&
            Define<Rewind>(env, exports, "rewind") &&
            Define<PublishSync>(env, exports, "publishSync") &&
            Define<Publish>(env, exports, "publish") &&

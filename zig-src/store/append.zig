@@ -20,7 +20,9 @@ const plan = @import("plan.zig");
 const codec = @import("codec.zig");
 const zstd = @import("../zstd.zig");
 const Lease = @import("scratch.zig").Lease;
-const Volume = @import("volume.zig").Volume;
+const volume_module = @import("volume.zig");
+const Volume = volume_module.Volume;
+const pieces_max = volume_module.pieces_max;
 const fault_module = @import("../fault.zig");
 const Error = fault_module.Error;
 const Fault = fault_module.Fault;
@@ -28,12 +30,7 @@ const Fault = fault_module.Fault;
 pub fn append(volume: *Volume, spans: plan.Spans, fault: *Fault) Error!void {
     assert(spans.count >= 1);
     assert(spans.rests == null or volume.codec == .raw);
-    const length_after = std.math.add(u64, volume.length, spans.count) catch {
-        return fault.fail(error.TooLarge, .none, "the record count would pass 2^64", .{});
-    };
-    _ = format.tableEnd(length_after, fault) catch {
-        return fault.fail(error.TooLarge, .meta, "{d} records do not fit in a location table", .{length_after});
-    };
+    const length_after = try volume.lengthAfter(spans.count, fault);
     const limit: plan.Limit = .of(volume.codec != .raw, spans, volume.executor.lanes());
     const window_count_max: usize = @intCast(@min(spans.count, plan.window_records));
     const gpa = volume.gpa;
@@ -51,7 +48,7 @@ pub fn append(volume: *Volume, spans: plan.Spans, fault: *Fault) Error!void {
         .tails = volume.tails,
     };
     var window_index: u64 = 0;
-    while (plan.window(spans, window_index)) |window| : (window_index += 1) {
+    while (plan.window(spans.count, window_index)) |window| : (window_index += 1) {
         run.window = window;
         run.committed = @splat(0);
         const count = plan.cut(spans, window, volume.length, volume.shard_count, limit, chunks);
@@ -68,13 +65,6 @@ pub fn append(volume: *Volume, spans: plan.Spans, fault: *Fault) Error!void {
     volume.tails = run.tails;
     volume.length = length_after;
 }
-
-/// Pieces that are written with one call from where they lie; std.Io hands no more than 8 at a time to
-/// the system. Chunks of more are packed first: their records are small, and many calls cost more.
-const pieces_max = 8;
-
-/// Below this, asking for blocks costs more than it saves.
-const reserved_bytes_min = 1 << 20;
 
 const Run = struct {
     volume: *Volume,
@@ -117,9 +107,7 @@ const Run = struct {
         const volume = run.volume;
         const shard = volume.shardOf(volume.length + chunk.first);
         // The first chunk of a shard finds its tail at rest: only its own placing moves it.
-        if (chunk.sequence == 0 and run.shard_bytes[shard] >= reserved_bytes_min) {
-            volume.reserveData(shard, run.tails[shard], run.shard_bytes[shard]);
-        }
+        if (chunk.sequence == 0) volume.reserveData(shard, run.tails[shard], run.shard_bytes[shard]);
         const piece_count = chunk.count * @as(u64, if (run.spans.rests == null) 1 else 2);
         if (volume.codec == .raw and piece_count <= pieces_max) return run.writePieces(chunk, shard, fault);
         const lease = try volume.pool.take(fault);

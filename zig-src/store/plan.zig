@@ -80,10 +80,11 @@ pub const Window = struct {
     count: u64,
 };
 
-pub fn window(spans: Spans, index: u64) ?Window {
+/// Window `index` of an append of `record_count` records; null: there are no more.
+pub fn window(record_count: u64, index: u64) ?Window {
     const first = index * window_records;
-    if (first >= spans.count) return null;
-    return .{ .first = first, .count = @min(window_records, spans.count - first) };
+    if (first >= record_count) return null;
+    return .{ .first = first, .count = @min(window_records, record_count - first) };
 }
 
 /// How large chunks may get.
@@ -219,7 +220,7 @@ test "every record is in exactly one chunk, ids ascend, bytes stay in the limit"
 
 test "a chunk may be filled to its limit" {
     const spans: Spans = .{ .bytes = undefined, .ends = null, .record_bytes = 5, .count = 5 };
-    const win = window(spans, 0).?;
+    const win = window(spans.count, 0).?;
     var chunks: [5]Chunk = undefined;
     for ([_][2]u64{ .{ 10, 3 }, .{ 9, 5 }, .{ 14, 3 }, .{ 15, 2 }, .{ 4, 5 }, .{ 25, 1 } }) |case| {
         const limit: Limit = .{ .bytes_max = case[0], .bytes_min = case[0], .lane_count = 1 };
@@ -229,10 +230,9 @@ test "a chunk may be filled to its limit" {
 
 test "windows cover an append, and none is empty" {
     for ([_]u64{ 1, window_records - 1, window_records, window_records + 1, 3 * window_records }) |count| {
-        const spans: Spans = .{ .bytes = undefined, .ends = null, .record_bytes = 1, .count = count };
         var covered: u64 = 0;
         var index: u64 = 0;
-        while (window(spans, index)) |win| : (index += 1) {
+        while (window(count, index)) |win| : (index += 1) {
             try std.testing.expectEqual(covered, win.first);
             try std.testing.expect(win.count >= 1);
             covered += win.count;

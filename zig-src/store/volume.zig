@@ -45,6 +45,13 @@ const batches_per_tick = 4;
 /// Copied in some tens of microseconds, or decoded in some hundreds (docs/performance.md).
 const quick_bytes_max = 512 << 10;
 
+/// Records that are written with one call from where they lie; std.Io hands no more than 8 at a time to
+/// the system. More are packed first: they are small, and many calls cost more.
+pub const pieces_max = 8;
+
+/// Below this, asking for blocks costs more than it saves.
+const reserved_bytes_min = 1 << 20;
+
 /// Of a reader that was just opened.
 pub const advised_batches_first = 16;
 
@@ -89,6 +96,17 @@ pub const Volume = struct {
 
     pub fn dictionary(volume: *const Volume) ?*const codec.Dict {
         return if (volume.dict) |*dict| dict else null;
+    }
+
+    /// The length once `count` more records are there.
+    pub fn lengthAfter(volume: *const Volume, count: u64, fault: *Fault) Error!u64 {
+        const length = std.math.add(u64, volume.length, count) catch {
+            return fault.fail(error.TooLarge, .none, "the record count would pass 2^64", .{});
+        };
+        _ = format.tableEnd(length, fault) catch {
+            return fault.fail(error.TooLarge, .meta, "{d} records do not fit in a location table", .{length});
+        };
+        return length;
     }
 
     /// Wants an id below `length`.
@@ -185,7 +203,7 @@ pub const Volume = struct {
 
     /// Says that `bytes` will be written to a shard from `offset` on. Only makes it faster.
     pub fn reserveData(volume: *const Volume, shard: u32, offset: u64, bytes: u64) void {
-        if (volume.reserves) reserve.ask(volume.data[shard], offset, bytes);
+        if (volume.reserves and bytes >= reserved_bytes_min) reserve.ask(volume.data[shard], offset, bytes);
     }
 
     /// Writes `pieces` back to back. They are used up.
