@@ -129,3 +129,31 @@ t.test('shared memory and lists that change while they are appended', async (t) 
   t.ok(reader.length >= 2, 'what the list has when its turn comes');
   t.equal(reader.record(0).data[0], 1);
 });
+
+t.test('a record that is another one each time it is looked at', async (t) => {
+  const small = new Uint8Array([7, 7, 7]);
+  for (const mode of ['append', 'appendSync'] as const) {
+    for (let period = 2; period <= 5; period += 1) {
+      const writer = Ragged.create(scratch.fresh(), { dtype: 'uint8', ndim: 1, codec: 'raw' });
+      let looks = 0;
+      let data = small;
+      const moody = {
+        dtype: 'uint8' as const,
+        get shape() {
+          looks += 1;
+          data = looks % period === 0 ? small : new Uint8Array(50_000);
+          return [data.length];
+        },
+        get data() {
+          return data;
+        },
+      };
+      await writer[mode]([moody, large(2)]);
+      await writer.close();
+      using reader = Ragged.open(writer.path);
+      t.equal(reader.length, 2, `${mode}, every ${period}th`);
+      t.ok([3, 50_000].includes(reader.record(0).data.length));
+      t.equal(reader.record(1).data[49_999], 2);
+    }
+  }
+});

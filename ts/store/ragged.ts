@@ -348,7 +348,13 @@ class RaggedStoreWriter<D extends DType>
           if (packer.addPlain(record)) {
             index += 1;
           } else if (packer.isPiece(record)) {
-            index += await appendPieces(turn, packer, list, index, pace);
+            const count = await appendPieces(turn, packer, list, index, pace);
+            index += count;
+            // It changed while it was looked at; or it is gone, and with it the rest of the list.
+            if (count === 0 && index < list.length) {
+              await addChecked(turn, packer, list[index]);
+              index += 1;
+            }
           } else {
             await addChecked(turn, packer, record);
             index += 1;
@@ -391,8 +397,14 @@ class RaggedStoreWriter<D extends DType>
           } else if (packer.isPiece(record)) {
             putWindowSync(turn, packer);
             const pieces = packer.takePieces(list, index, piecesBytesMax);
-            turn.putPiecesSync(pieces);
-            index += pieces.items.length;
+            const count = pieces.items.length;
+            if (count > 0) turn.putPiecesSync(pieces);
+            index += count;
+            // It changed while it was looked at.
+            if (count === 0 && index < list.length) {
+              addCheckedSync(turn, packer, list[index]);
+              index += 1;
+            }
           } else {
             addCheckedSync(turn, packer, record);
             index += 1;
@@ -502,7 +514,7 @@ const piecesBytesMax = 32 * 1024 * 1024;
 
 /**
  * Writes the large records that come next in a list from where they lie, on this thread, and lets the event loop turn
- * after that. How many.
+ * after that. How many: none where the next record is no large one any more.
  */
 async function appendPieces(
   turn: Turn,
@@ -519,6 +531,7 @@ async function appendPieces(
   if (!packer.isPiece(list[from])) return 0;
   const pieces = packer.takePieces(list, from, pace.bytesMax);
   const count = pieces.items.length;
+  if (count === 0) return 0;
   const goesOn = pace.run(() => turn.putPiecesSync(pieces));
   if (!goesOn) packer.packAll();
   if (from + count < list.length) await setImmediate();
