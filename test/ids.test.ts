@@ -56,7 +56,7 @@ t.test('what is said of an id that is not there', async (t) => {
   }
   const gone = new Uint32Array(2);
   structuredClone(gone.buffer, { transfer: [gone.buffer] });
-  t.equal(message(gone, 3), 'the memory of ids was transferred away');
+  t.equal(message(gone, 3), 'the memory of ids was transferred away or shrank');
   for (const list of [new Uint32Array(2), new BigUint64Array(2)]) {
     const lying = Object.defineProperty(list, 'length', { value: 1 });
     t.match(message(lying, 3), 'ids say another length or memory of themselves than they have');
@@ -285,4 +285,32 @@ t.test('short lists are used again, and never by two at once', async (t) => {
   const none = idArray([], 2);
   giveIds(none);
   t.not(idArray([], 2), none, 'nothing is not worth keeping');
+});
+
+t.test('a list that says another length each time has the one that it truly has', async (t) => {
+  for (const later of [1, 16, 20]) {
+    let asked = 0;
+    class Moody extends BigUint64Array {
+      override get length(): number {
+        asked += 1;
+        return asked === 1 ? 3 : later;
+      }
+    }
+    t.same([...idArray(new Moody([1n, 2n, 3n]), 10)], [1n, 2n, 3n], `${later}`);
+  }
+});
+
+t.test('ids whose memory shrank before them are no empty list', async (t) => {
+  for (const Kind of [Uint32Array, BigUint64Array]) {
+    const Resizable = ArrayBuffer as unknown as new (
+      bytes: number,
+      options: { maxByteLength: number },
+    ) => ArrayBuffer & { resize(bytes: number): void };
+    const memory = new Resizable(24, { maxByteLength: 24 });
+    const ids = new Kind(memory, 8, 2);
+    memory.resize(8);
+    t.throws(() => idArray(ids, 10), { name: 'TypeError', code: 'INVALID_ARGUMENT' });
+    const still = new Kind(memory, 8, 0);
+    t.equal(idArray(still, 10).length, 0, 'one that is empty');
+  }
 });

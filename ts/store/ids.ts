@@ -5,7 +5,7 @@
  * The native side checks ids against the record count again, so memory that somebody else changes
  * between check and copy can give an error and no more.
  */
-import { isHonest, typedArrayName } from '../dtype.js';
+import { isHonest, trueLength, typedArrayName } from '../dtype.js';
 import { ArgumentRangeError, ArgumentTypeError, show } from '../errors.js';
 
 /** Record ids: integers 0 .. length - 1, in any order, repeats allowed. Never from the end. */
@@ -46,12 +46,13 @@ export function idArray(ids: unknown, recordCount: number): BigUint64Array {
   }
   if (name === 'BigUint64Array') {
     const list = ids as BigUint64Array;
-    if (list.length > keptCountMax) {
-      assertBelow(new Uint32Array(list.buffer, list.byteOffset, list.length * 2), recordCount);
+    const count = trueLength(list);
+    if (count > keptCountMax) {
+      assertBelow(new Uint32Array(list.buffer, list.byteOffset, count * 2), recordCount);
       return new BigUint64Array(list);
     }
     // Copied first: a view of a few ids costs more than a copy of them.
-    const short = newWords(list.length);
+    const short = newWords(count);
     short.words.set(list);
     try {
       assertBelow(short.halves, recordCount);
@@ -77,13 +78,14 @@ function assertBelow(halves: Uint32Array, recordCount: number): void {
   }
 }
 
-/** Memory that was transferred away reads as a list of no ids. */
+/** Memory that was transferred away, or that shrank before a view's end, reads as a list of no ids. */
 function assertAttached(list: ArrayBufferView): void {
   if (list.byteLength > 0) return;
   try {
-    new Uint8Array(list.buffer);
+    // Of all that reads nothing, only methods tell such a view from an empty one.
+    Uint8Array.prototype.at.call(list, 0);
   } catch {
-    throw new ArgumentTypeError('ids', 'the memory of ids was transferred away');
+    throw new ArgumentTypeError('ids', 'the memory of ids was transferred away or shrank');
   }
 }
 
