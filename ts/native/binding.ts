@@ -10,7 +10,7 @@
  */
 
 /** Must equal `abiVersion()` of the addon, which is checked at load. */
-export const abiVersion = 6;
+export const abiVersion = 7;
 
 declare const storeBrand: unique symbol;
 declare const samplerBrand: unique symbol;

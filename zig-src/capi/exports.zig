@@ -28,7 +28,7 @@ fn memory() std.mem.Allocator {
 
 pub var memory_in_tests: std.mem.Allocator = std.heap.c_allocator;
 
-pub const abi_version = 6;
+pub const abi_version = 7;
 pub const no_record = std.math.maxInt(u64);
 pub const no_shard = std.math.maxInt(u32);
 pub const no_part = std.math.maxInt(u32);

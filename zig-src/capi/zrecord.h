@@ -19,7 +19,7 @@
 extern "C" {
 #endif
 
-#define ZR_ABI_VERSION 6u
+#define ZR_ABI_VERSION 7u
 #define ZR_NO_RECORD UINT64_MAX
 #define ZR_NO_SHARD UINT32_MAX
 #define ZR_NO_PART UINT32_MAX

@@ -45,7 +45,7 @@ const batches_per_tick = 4;
 /// Copied in some tens of microseconds, or decoded in some hundreds (docs/performance.md).
 const quick_bytes_max = 512 << 10;
 
-/// Records that are written with one call from where they lie; std.Io hands no more than 8 at a time to
+/// Pieces that are written with one call from where they lie; std.Io hands no more than 8 at a time to
 /// the system. More are packed first: they are small, and many calls cost more.
 pub const pieces_max = 8;
 
