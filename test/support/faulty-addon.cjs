@@ -25,9 +25,10 @@ module.exports = {
     /** @type {unknown} */ store,
     /** @type {unknown} */ ids,
     /** @type {unknown} */ recordBytes,
-    /** @type {Uint8Array} */ target,
+    /** @type {Uint8Array | ArrayBuffer} */ target,
   ) {
     real.gatherFixedSync(store, ids, recordBytes, target);
-    if (opens > openAt && fault === 'wrong') target[0] = (target[0] ?? 0) ^ 1;
+    const bytes = target instanceof ArrayBuffer ? new Uint8Array(target) : target;
+    if (opens > openAt && fault === 'wrong') bytes[0] = (bytes[0] ?? 0) ^ 1;
   },
 };
