@@ -300,10 +300,7 @@ const rooms: readonly (readonly [string, readonly string[]])[] = [
   // Files of others: what each kind is, as a dataset; and the way back.
   ['importers/literal', []],
   ['importers/npy-header', ['dtype', 'errors', 'importers/literal']],
-  [
-    'importers/bytes',
-    ['errors', 'node:fs', 'node:readline', 'converter/file-column', 'store/path'],
-  ],
+  ['importers/bytes', ['errors', 'node:buffer', 'node:fs', 'converter/file-column', 'store/path']],
   [
     'importers/npy',
     [
@@ -317,7 +314,7 @@ const rooms: readonly (readonly [string, readonly string[]])[] = [
   [
     'importers/csv',
     [
-      ...['errors', 'node:fs', 'csv-parse', 'importers/bytes', 'importers/cells'],
+      ...['errors', 'node:stream', 'csv-parse', 'importers/bytes', 'importers/cells'],
       'importers/table',
     ],
   ],
@@ -328,7 +325,7 @@ const rooms: readonly (readonly [string, readonly string[]])[] = [
   ['importers/tokenizer', ['errors', 'node:fs', 'node:module', 'node:path', 'node:url']],
   [
     'importers/text',
-    [...['errors', 'converter/dataset', 'importers/bytes', 'importers/tokenizer']],
+    ['errors', 'node:buffer', 'converter/dataset', 'importers/bytes', 'importers/tokenizer'],
   ],
   [
     'importers/pictures',

@@ -1,8 +1,8 @@
-/** CSV files, by csv-parse: quotes, line ends and byte order marks as RFC 4180 and spreadsheets have them. */
-import fs from 'node:fs';
-import { parse } from 'csv-parse';
+/** CSV files, by csv-parse: quotes and line ends as RFC 4180 and spreadsheets have them. */
+import { Readable } from 'node:stream';
+import { CsvError, parse } from 'csv-parse';
 import { LoaderxError, show } from '../errors.js';
-import { readingFailed } from './bytes.js';
+import { utf8Blocks } from './bytes.js';
 import { type Cell, numberOf } from './cells.js';
 import type { TableFile, TableRow } from './table.js';
 
@@ -27,8 +27,8 @@ async function* rows(
   delimiter: string,
   signal: AbortSignal | undefined,
 ): AsyncGenerator<TableRow, void, undefined> {
-  const file = fs.createReadStream(path, { highWaterMark: 256 * 1024 });
-  const parser = parse({ bom: true, delimiter, info: true, skip_empty_lines: true });
+  const file = Readable.from(utf8Blocks(path), { objectMode: false });
+  const parser = parse({ delimiter, info: true, skip_empty_lines: true });
   file.on('error', (error) => parser.destroy(error));
   let names: readonly string[] | undefined;
   try {
@@ -44,10 +44,8 @@ async function* rows(
       yield { line: info.lines, cells };
     }
   } catch (cause) {
-    const { code, message } = cause as { readonly code?: unknown; readonly message: string };
-    // What a signal gives has a number there.
-    if (typeof code !== 'string' || !code.startsWith('CSV_')) throw readingFailed(path, cause);
-    throw new LoaderxError('MALFORMED', `${path}: ${message}`, { path }, { cause });
+    if (!(cause instanceof CsvError)) throw cause;
+    throw new LoaderxError('MALFORMED', `${path}: ${cause.message}`, { path }, { cause });
   } finally {
     file.destroy();
     parser.destroy();

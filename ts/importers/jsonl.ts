@@ -24,7 +24,7 @@ async function* rows(
     signal?.throwIfAborted();
     line += 1;
     if (text.trim() === '') continue;
-    yield { line, cells: cellsOf(path, line, line === 1 ? text.replace(/^\ufeff/, '') : text) };
+    yield { line, cells: cellsOf(path, line, text) };
   }
 }
 

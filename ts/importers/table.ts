@@ -163,6 +163,10 @@ function look(seen: Seen, cell: Cell, row: number, fault: (reason: string) => Lo
     throw fault(`is ${kindText(kind)}, and row ${seen.row} has ${kindText(seen.kind)}`);
   }
   if (kind === 'number') lookNumber(seen, cell);
+  // An escape of JSON makes one, and its bytes would be those of another sign.
+  if (kind === 'text' && /\p{Surrogate}/u.test(cell as string)) {
+    throw fault('has half of a surrogate pair, which UTF-8 has no bytes for');
+  }
   if (kind === 'list') lookList(seen, cell as readonly Cell[], fault);
 }
 

@@ -1,4 +1,5 @@
 /** Lines of text files, and columns of text as columns of tokens. */
+import { isUtf8 } from 'node:buffer';
 import type { ColumnValues, Dataset, Feature, RowBatch } from '../converter/dataset.js';
 import { LoaderxError, show } from '../errors.js';
 import { textLines } from './bytes.js';
@@ -110,6 +111,7 @@ async function tokensOf(
         { cause },
       );
     if (bytes === null) throw fault('is null, and containers hold no nulls');
+    if (!isUtf8(bytes)) throw fault('is no UTF-8, and a tokenizer takes text');
     let ids: ArrayLike<number>;
     try {
       ids = await tokenizer.encode(utf8.decode(bytes));
