@@ -1,5 +1,6 @@
 // The long form: folders of pictures beside Pillow, Parquet files of ours as pyarrow reads them. Arrays beside NumPy
 // are in import-npy.test.ts, tables in import-tables.test.ts.
+import { spawnSync } from 'node:child_process';
 import { createHash } from 'node:crypto';
 import { copyFileSync, readdirSync } from 'node:fs';
 import path from 'node:path';
@@ -7,9 +8,11 @@ import t, { type Test } from 'tap';
 import { ask } from '../scripts/child.mjs';
 import { ensurePythonEnvironment } from '../scripts/python-environment.mjs';
 import { type DType, dtypeOf } from '../ts/dtype.js';
+import { npyBytes } from '../ts/exporters/npy.js';
 import { exportParquet } from '../ts/exporters/parquet.js';
 import { importFiles } from '../ts/importers/import.js';
 import { Dense, type NdArray, open, Ragged } from '../ts/index.js';
+import { told } from './support/command.js';
 import { bytesOf } from './support/hub.js';
 import { isFull } from './support/limits.js';
 import { Scratch } from './support/scratch.js';
@@ -27,14 +30,18 @@ function sha256(...pieces: readonly ArrayBufferView[]): string {
   return hash.digest('hex');
 }
 
-/** What a script of test/importers answers; undefined where there is no Python for it. */
-function answerOf(t: Test, script: string, ...args: readonly string[]): unknown {
-  const environment = ensurePythonEnvironment({
+function pythonEnvironment(): ReturnType<typeof ensurePythonEnvironment> {
+  return ensurePythonEnvironment({
     name: 'importers',
     versionMin: [3, 10],
     pinned: path.join(here, 'requirements.txt'),
     probe: 'import numpy, pyarrow.parquet, PIL.Image',
   });
+}
+
+/** What a script of test/importers answers; undefined where there is no Python for it. */
+function answerOf(t: Test, script: string, ...args: readonly string[]): unknown {
+  const environment = pythonEnvironment();
   if (environment === null) {
     t.pass('skipped: there is no Python 3.10');
     return undefined;
@@ -163,4 +170,21 @@ t.test('Parquet files are what pyarrow reads', long, async (t) => {
       );
     }
   }
+});
+
+t.test('what the help of cat says to Python, Python does in a pipe', long, async (t) => {
+  const environment = pythonEnvironment();
+  if (environment === null) return;
+  const container = scratch.fresh('c');
+  const writer = Dense.create(container, { ...raw, dtype: 'int16', itemShape: [2] });
+  await writer.append({ dtype: 'int16', shape: [2, 2], data: Int16Array.of(1, 2, 3, -4) });
+  await writer.close();
+  const pieces: Uint8Array[] = [];
+  for await (const bytes of npyBytes(container)) pieces.push(bytes);
+  const { out } = await told('cat', '--help');
+  const said = /np\.load\(.*?\(\)\)\)/.exec(out)?.[0] ?? '';
+  const program = `import io, sys, numpy as np; print(${said}.tolist())`;
+  const { python, env } = environment;
+  const { stdout } = spawnSync(python, ['-c', program], { env, input: Buffer.concat(pieces) });
+  t.equal(stdout.toString().trim(), '[[1, 2], [3, -4]]');
 });

@@ -8,16 +8,14 @@ export const catCommand: Command = {
   summary: 'a dense container to stdout, as an .npy file',
   usage: 'PATH',
   about: [
-    'Writes the records to stdout, byte for byte as np.save would: for np.load in a pipe, or any',
-    'program. A few MiB are in memory at one time. Ragged containers have no .npy form: npx loaderx',
+    'Writes the records to stdout, byte for byte as np.save would: to a file, or a program in a pipe.',
+    'A few MiB are in memory at one time. np.load seeks, and no pipe can: Python takes',
+    'np.load(io.BytesIO(sys.stdin.buffer.read())). Ragged containers have no .npy form: npx loaderx',
     'export has others.',
   ],
   options: {},
   examples: [
-    [
-      'cat train/image',
-      'to a file with >, or to a program with |, such as Python with np.lib.format.read_array',
-    ],
+    ['cat train/image', 'to a file with >, or to a program with |'],
     ['cat train/image --json', 'what it would be'],
   ],
   exits: [[0, 'written, or nobody reads on']],
