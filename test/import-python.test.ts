@@ -180,7 +180,7 @@ t.test('what the help of cat says to Python, Python does in a pipe', long, async
   await writer.append({ dtype: 'int16', shape: [2, 2], data: Int16Array.of(1, 2, 3, -4) });
   await writer.close();
   const pieces: Uint8Array[] = [];
-  for await (const bytes of npyBytes(container)) pieces.push(bytes);
+  for await (const bytes of npyBytes(container)) pieces.push(Uint8Array.from(bytes));
   const { out } = await told('cat', '--help');
   const said = /np\.load\(.*?\(\)\)\)/.exec(out)?.[0] ?? '';
   const program = `import io, sys, numpy as np; print(${said}.tolist())`;

@@ -130,7 +130,7 @@ function readOptions(values: OptionValues, terminal: Terminal): ReadOptions {
   return {
     ...(size === undefined ? {} : { size }),
     ...(layout === undefined ? {} : { layout }),
-    ...(mode === undefined ? {} : { mode }),
+    ...(mode === undefined ? {} : { mode: mode as NonNullable<ReadOptions['mode']> }),
     ...(tokenizer === undefined ? {} : { tokenizer }),
     // The importer says which there are.
     ...(format === undefined ? {} : { format: format as NonNullable<ReadOptions['format']> }),

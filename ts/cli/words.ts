@@ -8,7 +8,13 @@ const words: readonly (readonly [RegExp, string])[] = [
   [/([:;]) format says/, '$1 --format says'],
   [/by naming the columns that are wanted$/, 'by naming those that are wanted with --columns'],
   [/is among the columns that are wanted$/, 'is among those of --columns: leave it out there'],
-  [/^dtypes has /, '--dtypes has '],
+  [/^(dtypes|size|layout|mode|pictures) (has|is) /, '--$1 $2 '],
+  [
+    /^pictures: 'ragged' is for (.*), and size gives/,
+    '--pictures ragged is for $1, and --size gives',
+  ],
+  [/^layout: 'CHW' is for/, '--layout CHW is for'],
+  [/^strings keeps /, '--strings keeps '],
 ];
 
 /** The same message for whoever typed a command. */

@@ -10,7 +10,7 @@
 import fs from 'node:fs';
 import path from 'node:path';
 import { type ConvertOptions, conversionOfAll, type Manner, survey } from '../converter/convert.js';
-import type { Dataset } from '../converter/dataset.js';
+import type { Dataset, Feature } from '../converter/dataset.js';
 import type { StringRule } from '../converter/layout.js';
 import type { NameRule } from '../converter/names.js';
 import { parquetSplits } from '../converter/parquet.js';
@@ -62,9 +62,12 @@ export interface ReadOptions extends PictureOptions {
   readonly format?: ImportFormat | undefined;
   /** The columns that are wanted, in this order; all, unless given. */
   readonly columns?: readonly string[] | undefined;
-  /** Dtypes of columns of text files; `*` is for all others. Each must keep every value. */
+  /** Dtypes of columns of CSV, TSV and JSON lines; `*` is for all others. Each must keep every value. */
   readonly dtypes?: TableDTypes | undefined;
-  /** `'utf8'`: text becomes ragged records of uint8, its bytes. It is refused unless given. */
+  /**
+   * `'utf8'`: text becomes ragged records of uint8, its bytes. It is refused unless given. Not together with
+   * `tokenizer`.
+   */
   readonly strings?: StringRule | undefined;
   /**
    * What makes tokens of text, in all columns that have any: ragged records of int32. `PACKAGE`, or
@@ -80,7 +83,10 @@ export interface ReadOptions extends PictureOptions {
    * there already is taken for done, and not looked at but for its columns.
    */
   readonly part?: Part | undefined;
-  /** `'ragged'`: pictures become ragged even if all are of one size, as those of one part may be. */
+  /**
+   * `'ragged'`: pictures become ragged even if all are of one size, as those of one part may be. Not together
+   * with `size`.
+   */
   readonly pictures?: 'ragged' | undefined;
   /** Told now and then. */
   readonly onProgress?: ((progress: ImportProgress) => void) | undefined;
@@ -134,6 +140,8 @@ interface Opened {
   readonly isOne: boolean;
   /** All columns it has, where its datasets have only those that are wanted. */
   readonly names?: readonly string[];
+  /** Whether any column is pictures; of others, features say it. */
+  readonly hasPictures?: boolean;
 }
 
 interface Format {
@@ -203,6 +211,7 @@ const formats: Readonly<Record<ImportFormat, Format>> = {
     open: async (file, _, options) => ({
       datasets: [await pictureDataset(file, options)],
       isOne: false,
+      hasPictures: true,
     }),
   },
   webdataset: {
@@ -214,8 +223,8 @@ const formats: Readonly<Record<ImportFormat, Format>> = {
         // A pipe of such a name would be waited for without end.
         for (const archive of own) archives.push((await fileSource(archive)).name);
       }
-      const { dataset, names } = await webDataset(archives, options);
-      return { datasets: [dataset], isOne: false, names };
+      const { dataset, names, hasPictures } = await webDataset(archives, options);
+      return { datasets: [dataset], isOne: false, names, hasPictures };
     },
   },
 };
@@ -263,7 +272,8 @@ export const importFormats = Object.keys(formats) as readonly ImportFormat[];
  * @param sources paths, or paths by name: `{ image: 'a.npy', label: 'b.npy' }` makes `target/image` and
  *   `target/label`
  * @param target a path, or a `file:` URL
- * @throws TypeError, RangeError (INVALID_ARGUMENT) for arguments that cannot be;
+ * @throws TypeError, RangeError (INVALID_ARGUMENT) for arguments that cannot be, and for options that none of the
+ *   sources has a use for;
  *   LoaderxError MALFORMED for damaged files, UNSUPPORTED for kinds and dtypes that are not read, SOURCE for values
  *   that no record can be, for counts that differ, for fewer records than parts and for samples of an archive that have not the same members,
  *   EXISTS where anything is at the target (a part that is there is done, if it has the same columns), LOCKED while another process
@@ -374,12 +384,18 @@ async function openAll(
   const datasets: Dataset[] = [];
   /** Of all columns, whether they are wanted or not. */
   const names: string[] = [];
+  /** Of those, the ones that dtypes can be for. */
+  const typedNames: string[] = [];
   let isSingle = false;
+  let hasPictures = false;
   const kinds: ImportFormat[] = [];
   for (const [, file] of named) {
     await assertExists(file);
     kinds.push(await formatOf(file, options.format));
   }
+  const shownKinds = named.slice(0, 3).map(([, file], at) => `${file} is ${kinds[at]}`);
+  const sourcesShown = `${shownKinds.join(', ')}${named.length > 3 ? ', …' : ''}`;
+  assertApplies(options, kinds, sourcesShown);
   // Archives are shards of one data set, not columns side by side.
   const archives = named.flatMap(([, file], at) => (kinds[at] === 'webdataset' ? [file] : []));
   for (const [at, [name, file]] of named.entries()) {
@@ -387,9 +403,9 @@ async function openAll(
     const kind = kinds[at] as ImportFormat;
     const isShard = kind === 'webdataset' && name === undefined;
     if (isShard && file !== archives[0]) continue;
-    const own = path.basename(file).replace(/\.[^.]*$/, '');
+    const stem = path.basename(file).replace(/\.[^.]*$/, '');
     const files = isShard ? archives : [file];
-    const opened = await formats[kind].open(file, name ?? own, options, files);
+    const opened = await formats[kind].open(file, name ?? stem, options, files);
     if (name !== undefined && !opened.isOne) {
       const columns = opened.datasets.flatMap(({ features }) => [...features.keys()]);
       throw new ArgumentTypeError(
@@ -399,11 +415,14 @@ async function openAll(
     }
     isSingle = opened.isOne && name === undefined && named.length === 1;
     datasets.push(...opened.datasets);
-    names.push(
-      ...(opened.names ?? opened.datasets.flatMap(({ features }) => [...features.keys()])),
-    );
+    const own = opened.names ?? opened.datasets.flatMap(({ features }) => [...features.keys()]);
+    names.push(...own);
+    if (isTable(kind)) typedNames.push(...own);
+    const features = opened.datasets.flatMap((each) => [...each.features.values()]);
+    if (opened.hasPictures ?? features.some(isPicture)) hasPictures = true;
   }
-  assertThere(names, options);
+  if (!hasPictures) refusePictureOptions(options, `${sourcesShown} without a picture`);
+  assertThere(names, typedNames, options);
   if (options.tokenizer === undefined) {
     if ((options.strings ?? 'refuse') === 'refuse') assertNoText(datasets, columns);
     return { datasets, isSingle };
@@ -437,8 +456,69 @@ function assertNoText(datasets: readonly Dataset[], wanted: readonly string[] | 
   );
 }
 
+function isTable(kind: ImportFormat): boolean {
+  return kind === 'csv' || kind === 'tsv' || kind === 'jsonl';
+}
+
+function isPicture(feature: Feature): boolean {
+  return feature.kind === 'list' ? isPicture(feature.item) : feature.kind === 'image';
+}
+
+/** Throws for options that would be passed over, before a file is read. */
+function assertApplies(
+  options: ReadOptions,
+  kinds: readonly ImportFormat[],
+  sourcesShown: string,
+): void {
+  const { dtypes, pictures, size, strings, tokenizer } = options;
+  if (dtypes !== undefined && !kinds.some(isTable)) {
+    throw new ArgumentTypeError(
+      'dtypes',
+      `dtypes is for CSV, TSV and JSON lines, and ${sourcesShown}`,
+    );
+  }
+  if (tokenizer !== undefined && (strings ?? 'refuse') !== 'refuse') {
+    throw new ArgumentTypeError(
+      'strings',
+      'strings keeps the bytes of text, and a tokenizer makes tokens of it: give one of them',
+    );
+  }
+  if (pictures !== undefined && size !== undefined) {
+    throw new ArgumentTypeError(
+      'pictures',
+      "pictures: 'ragged' is for pictures of their own sizes, and size gives all of them one",
+    );
+  }
+  if (!kinds.some((kind) => kind === 'images' || kind === 'webdataset')) {
+    // Those of Parquet are not resized, but they may be ragged.
+    const { pictures: _, ...others } = options;
+    refusePictureOptions(kinds.includes('parquet') ? others : options, sourcesShown);
+  }
+}
+
+/** Throws for the first option that is about pictures. */
+function refusePictureOptions(
+  { size, layout, mode, pictures }: ReadOptions,
+  sourcesShown: string,
+): void {
+  for (const [field, value] of Object.entries({ size, layout, mode })) {
+    if (value === undefined) continue;
+    throw new ArgumentTypeError(
+      field,
+      `${field} is for folders of pictures and tar archives with some, and ${sourcesShown}`,
+    );
+  }
+  if (pictures !== undefined) {
+    throw new ArgumentTypeError('pictures', `pictures is for pictures, and ${sourcesShown}`);
+  }
+}
+
 /** What is wanted, and of what a dtype is named, is there. */
-function assertThere(names: readonly string[], { columns, dtypes }: ReadOptions): void {
+function assertThere(
+  names: readonly string[],
+  typedNames: readonly string[],
+  { columns, dtypes }: ReadOptions,
+): void {
   const all = names.slice(0, 100).map(show).join(', ');
   const column = columns?.find((name) => !names.includes(name));
   if (column !== undefined) {
@@ -451,6 +531,15 @@ function assertThere(names: readonly string[], { columns, dtypes }: ReadOptions)
     throw new ArgumentTypeError(
       'dtypes',
       `dtypes has ${show(typed)}, and there is no such column; there are ${all}`,
+    );
+  }
+  const other = Object.keys(dtypes ?? {}).find(
+    (name) => name !== '*' && !typedNames.includes(name),
+  );
+  if (other !== undefined) {
+    throw new ArgumentTypeError(
+      'dtypes',
+      `dtypes is for CSV, TSV and JSON lines, and column ${show(other)} is of another file`,
     );
   }
 }

@@ -28,7 +28,7 @@ export interface PictureOptions {
    */
   readonly layout?: 'HWC' | 'CHW' | undefined;
   /** The mode that all get: `RGB` unless given where there is a size, else their own. */
-  readonly mode?: string | undefined;
+  readonly mode?: Colours | undefined;
 }
 
 const ends = /\.(png|jpe?g|webp)$/i;
@@ -40,6 +40,7 @@ export function isPictureName(name: string): boolean {
 
 const batchRows = 256;
 const batchBytes = 8 * 2 ** 20;
+const colours: readonly string[] = ['L', 'RGB', 'RGBA'] satisfies readonly Colours[];
 /** Pictures that are decoded at one time. */
 const atOnce = 8;
 
@@ -80,23 +81,20 @@ export function pictureRule({ size, layout = 'HWC', mode }: PictureOptions): Pic
       "layout: 'CHW' is for pictures of a size, and none is given",
     );
   }
+  if (mode !== undefined && !colours.includes(mode)) {
+    throw new ArgumentTypeError('mode', `mode is L, RGB or RGBA, got ${show(mode)}`);
+  }
   if (size === undefined) {
     return {
       feature: mode === undefined ? { kind: 'image' } : { kind: 'image', mode },
       recordBytes: 0,
     };
   }
-  const colours = (mode ?? 'RGB') as Colours;
-  if (!['L', 'RGB', 'RGBA'].includes(colours)) {
-    throw new ArgumentTypeError(
-      'mode',
-      `with a size, mode must be L, RGB or RGBA, got ${show(mode)}`,
-    );
-  }
+  const own = mode ?? 'RGB';
   return {
-    feature: { kind: 'array', dtype: 'uint8', shape: shapeOf(size, colours, layout) },
-    sized: (bytes) => sized(bytes, size, colours, layout),
-    recordBytes: size[0] * size[1] * colours.length,
+    feature: { kind: 'array', dtype: 'uint8', shape: shapeOf(size, own, layout) },
+    sized: (bytes) => sized(bytes, size, own, layout),
+    recordBytes: size[0] * size[1] * own.length,
   };
 }
 

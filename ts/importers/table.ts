@@ -97,6 +97,13 @@ export async function tableDataset(
   const columns = new Map<string, TableDType | 'text'>();
   for (const [name, column] of seen) {
     const wanted = Object.hasOwn(dtypes, name) ? dtypes[name] : dtypes['*'];
+    if (column.kind === 'text' && Object.hasOwn(dtypes, name)) {
+      throw new LoaderxError(
+        'SOURCE',
+        `${file.name}: column ${show(name)}, row ${column.row}: is text, and dtypes says ${wanted}`,
+        { path: file.name, field: name, record: column.row },
+      );
+    }
     columns.set(name, settled(column, wanted));
   }
   const features = new Map<string, Feature>();

@@ -117,6 +117,8 @@ export async function webDataset(
   readonly dataset: Dataset;
   /** All columns of the first sample, also those that are not wanted. */
   readonly names: readonly string[];
+  /** Whether a column is pictures. */
+  readonly hasPictures: boolean;
 }> {
   const { columns, signal } = options;
   const rule = pictureRule(options);
@@ -167,7 +169,9 @@ export async function webDataset(
   }
   const features = new Map<string, Feature>();
   for (const [column, form] of seen) features.set(column, featureOf(form, rule));
-  return { dataset: datasetOf(archives, { seen, features, rule, memberBytesMax }, 0, row), names };
+  const hasPictures = [...seen.values()].some(({ kind }) => kind === 'picture');
+  const plan = { seen, features, rule, memberBytesMax };
+  return { dataset: datasetOf(archives, plan, 0, row), names, hasPictures };
 }
 
 interface Plan {
