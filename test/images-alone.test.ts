@@ -4,8 +4,10 @@ import { register } from 'node:module';
 import path from 'node:path';
 import t from 'tap';
 import { decodeImage } from '../ts/converter/images/decode.js';
+import { resized } from '../ts/converter/images/resize.js';
 import { sharpVersion } from '../ts/converter/images/sharp.js';
 import { createImageColumn } from '../ts/converter/images.js';
+import { ndarray } from '../ts/index.js';
 import { Scratch } from './support/scratch.js';
 
 const scratch = new Scratch(t);
@@ -59,6 +61,15 @@ t.test('JPEG and WebP say what to install', async (t) => {
     message: /column "photo", row 5.*npm install/,
   });
   await column.abort();
+});
+
+t.test('so does resizing, of whatever picture', async (t) => {
+  const picture = ndarray('uint8', [2, 2], Uint8Array.of(1, 2, 3, 4));
+  t.same(await resized(picture, [2, 2], 'L'), picture, 'nothing is to be done');
+  await t.rejects(resized(picture, [1, 1], 'L'), {
+    code: 'UNSUPPORTED',
+    message: new RegExp(`^pictures are resized by sharp, .*npm install sharp@${sharpVersion}`),
+  });
 });
 
 t.test('every PNG is decoded all the same', async (t) => {

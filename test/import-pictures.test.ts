@@ -7,8 +7,10 @@ import { exportPictures } from '../ts/exporters/pictures.js';
 import { importFiles, surveyFiles } from '../ts/importers/import.js';
 import { logicalDigest, open } from '../ts/index.js';
 import { encodePng } from '../ts/inspect/png.js';
+import { told } from './support/command.js';
 import { codeOf, failureOf } from './support/outcome.js';
 import { beside, Scratch } from './support/scratch.js';
+import { tarOf } from './support/tar.mjs';
 
 const scratch = new Scratch(t);
 const raw = { codec: 'raw' } as const;
@@ -147,6 +149,47 @@ t.test('refusals', async (t) => {
     message: /dog.*1\.png/,
   });
   t.strictSame(beside(target), []);
+  const file = path.join(folder, 'dog', '0.png');
+  t.match(await refused(file, { format: 'images' }), {
+    code: 'SOURCE',
+    message: `${file}: it is no folder, and pictures lie in one`,
+  });
+});
+
+t.test('a grey picture among others is named, with what makes them alike', async (t) => {
+  const folder = scratch.folder();
+  const grey = encodePng(4, 3, 1, new Uint8Array(12).fill(9));
+  const colours = encodePng(4, 3, 3, new Uint8Array(36).fill(9));
+  for (let at = 0; at < 300; at += 1) {
+    writeFileSync(path.join(folder, `${1000 + at}.png`), at === 270 ? grey : colours);
+  }
+  const archive = scratch.fresh('x.tar');
+  const samples = [colours, colours, grey].map((bytes, at) => ({ name: `${at}.png`, bytes }));
+  writeFileSync(archive, tarOf(samples));
+  for (const [source, name, column, record] of [
+    [folder, path.join(folder, '1270.png'), 'image', 270],
+    [archive, `${archive}, member "2.png"`, 'png', 2],
+  ] as const) {
+    const target = scratch.fresh('out');
+    const wanted = {
+      code: 'SOURCE',
+      field: column,
+      record,
+      message: /the first one is uint8 \[3, ?4, ?3\].*; mode: 'RGB' makes them alike$/,
+    };
+    const surveyed = await failureOf(() => surveyFiles(source, target));
+    const imported = await failureOf(() => importFiles(source, target, raw));
+    for (const error of [surveyed, imported]) {
+      t.match(error, wanted);
+      t.ok(error.message.split(': column')[0]?.endsWith(name), error.message);
+    }
+    t.strictSame(beside(target), []);
+    const { code, err } = await told('import', source, target, '--codec', 'raw');
+    t.equal(code, 3);
+    t.match(err, /; --mode RGB makes them alike\n/);
+    const { containers } = await importFiles(source, target, { ...raw, mode: 'RGB' });
+    t.match(containers, [{ column, kind: 'dense', shape: [3, 4, 3] }]);
+  }
 });
 
 t.test(

@@ -278,7 +278,10 @@ const rooms: readonly (readonly [string, readonly string[]])[] = [
   ],
   [
     'converter/survey',
-    ['dtype', 'errors', 'converter/images', 'converter/layout', 'converter/rows'],
+    [
+      ...['dtype', 'errors', 'converter/images', 'converter/images/settling'],
+      ...['converter/layout', 'converter/rows'],
+    ],
   ],
   [
     'converter/staging',

@@ -3,7 +3,7 @@
 import { setTimeout as sleep, setImmediate as turn } from 'node:timers/promises';
 import t from 'tap';
 import * as loaderx from '../ts/index.js';
-import { DataLoader, type DataLoaderOptions, Dense, LoaderxError } from '../ts/index.js';
+import { DataLoader, type DataLoaderOptions, Dense, LoaderxError, Sampler } from '../ts/index.js';
 import { limitMs } from './support/limits.js';
 import { codeOf, failureOf, outcomeOf } from './support/outcome.js';
 import { Scratch } from './support/scratch.js';
@@ -142,6 +142,15 @@ t.test('streams that cannot be', async (t) => {
   const failure = await failureOf(() => new DataLoader({ a: streams.image, b: short.text }));
   t.match(failure.message, /"a" has 1003 records, and "b" has 7/);
   t.match((await failureOf(() => new DataLoader({ a: writer as never }))).message, /writer/);
+  // A sampler alone has no default; a loader has.
+  const mode = 'x' as never;
+  t.match(await failureOf(() => new DataLoader(streams, { mode })), {
+    code: 'INVALID_ARGUMENT',
+    field: 'mode',
+    message: /^mode must be 'sequential', 'iid' or 'cyclic', got "x"$/,
+  });
+  const without = { length: 3, batchSize: 1 } as never;
+  t.match(await failureOf(() => new Sampler(without)), { message: /; there is no default$/ });
   writer.abort();
   await Promise.all([closeStreams(short), emptyReader.close()]);
 });

@@ -245,9 +245,11 @@ function fieldsOf(options: unknown): Fields {
 function modeOf(mode: unknown): SamplerMode {
   const found = modes.find((name) => name === mode);
   if (found !== undefined) return found;
+  // A loader has one, and brings it.
+  const advice = mode === undefined ? '; there is no default' : '';
   throw new ArgumentTypeError(
     'mode',
-    `mode must be 'sequential', 'iid' or 'cyclic', got ${show(mode)}; there is no default`,
+    `mode must be 'sequential', 'iid' or 'cyclic', got ${show(mode)}${advice}`,
   );
 }
 

@@ -92,7 +92,7 @@ class Column implements PictureColumn {
     if (offsets === undefined) {
       let row = firstRow;
       for await (const picture of this.#decoded(images, (index) => firstRow + index, names)) {
-        await this.#writer.add(picture, row);
+        await this.#writer.add(picture, row, names?.[row - firstRow]);
         row += 1;
       }
       return;

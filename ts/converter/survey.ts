@@ -3,6 +3,7 @@
  */
 import { dtypeOf } from '../dtype.js';
 import { LoaderxError, show } from '../errors.js';
+import { unlikeFirst } from './images/settling.js';
 import type { ImageLimits } from './images.js';
 import type { Layout } from './layout.js';
 import { bytesOf, type CheckedRows } from './rows.js';
@@ -127,18 +128,15 @@ export class Surveyor {
       });
       const count = last - first;
       const own = starts === undefined ? shape : [count, ...shape];
-      this.#take(dtype, own, byteLength * count, firstRow + row);
+      this.#take(dtype, own, byteLength * count, firstRow + row, rows.names?.[first]);
     }
   }
 
-  #take(dtype: string, shape: readonly number[], bytes: number, row: number): void {
+  #take(dtype: string, shape: readonly number[], bytes: number, row: number, name?: string): void {
     this.#first ??= { dtype, shape };
     const first = this.#first;
     if (dtype !== first.dtype || shape.length !== first.shape.length) {
-      throw this.#fault(
-        row,
-        `the record is ${dtype} ${show(shape)}, and the first one is ${first.dtype} ${show(first.shape)}: all records of a column have one dtype and one rank`,
-      );
+      throw unlikeFirst({ column: this.#column, row, name }, { dtype, shape }, first);
     }
     if (shape.some((size, axis) => size !== first.shape[axis])) this.#isRagged = true;
     this.#itemBytes += bytes;

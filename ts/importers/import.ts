@@ -384,6 +384,8 @@ async function openAll(
   const datasets: Dataset[] = [];
   /** Of all columns, whether they are wanted or not. */
   const names: string[] = [];
+  /** The files that they are of. */
+  const files = new Map<string, string>();
   /** Of those, the ones that dtypes can be for. */
   const typedNames: string[] = [];
   let isSingle = false;
@@ -404,8 +406,8 @@ async function openAll(
     const isShard = kind === 'webdataset' && name === undefined;
     if (isShard && file !== archives[0]) continue;
     const stem = path.basename(file).replace(/\.[^.]*$/, '');
-    const files = isShard ? archives : [file];
-    const opened = await formats[kind].open(file, name ?? stem, options, files);
+    const together = isShard ? archives : [file];
+    const opened = await formats[kind].open(file, name ?? stem, options, together);
     if (name !== undefined && !opened.isOne) {
       const columns = opened.datasets.flatMap(({ features }) => [...features.keys()]);
       throw new ArgumentTypeError(
@@ -417,14 +419,17 @@ async function openAll(
     datasets.push(...opened.datasets);
     const own = opened.names ?? opened.datasets.flatMap(({ features }) => [...features.keys()]);
     names.push(...own);
+    for (const column of own) files.set(column, file);
     if (isTable(kind)) typedNames.push(...own);
     const features = opened.datasets.flatMap((each) => [...each.features.values()]);
     if (opened.hasPictures ?? features.some(isPicture)) hasPictures = true;
   }
   if (!hasPictures) refusePictureOptions(options, `${sourcesShown} without a picture`);
-  assertThere(names, typedNames, options);
+  const shownFiles = named.slice(0, 3).map(([, file]) => file);
+  if (named.length > 3) shownFiles.push('…');
+  assertThere(names, typedNames, shownFiles.join(', '), options);
   if (options.tokenizer === undefined) {
-    if ((options.strings ?? 'refuse') === 'refuse') assertNoText(datasets, columns);
+    if ((options.strings ?? 'refuse') === 'refuse') assertNoText(datasets, files, columns);
     return { datasets, isSingle };
   }
   const { tokenizer } = options;
@@ -439,7 +444,11 @@ async function openAll(
 }
 
 /** Said here and not by the converter, which has no tokenizers. */
-function assertNoText(datasets: readonly Dataset[], wanted: readonly string[] | undefined): void {
+function assertNoText(
+  datasets: readonly Dataset[],
+  files: ReadonlyMap<string, string>,
+  wanted: readonly string[] | undefined,
+): void {
   const all = datasets.flatMap(({ features }) => [...features]);
   const columns = wanted === undefined ? all : all.filter(([name]) => wanted.includes(name));
   const isText = ([, feature]: (typeof all)[number]): boolean =>
@@ -449,10 +458,11 @@ function assertNoText(datasets: readonly Dataset[], wanted: readonly string[] | 
   const others = columns.every(isText)
     ? ''
     : '; or leave it out by naming the columns that are wanted';
+  const file = files.get(text[0]) ?? '';
   throw new LoaderxError(
     'UNSUPPORTED',
-    `column ${show(text[0])} is string, which no container holds; strings: 'utf8' stores its bytes, ragged, and a tokenizer makes tokens of it${others}`,
-    { field: text[0] },
+    `${file}: column ${show(text[0])} is string, which no container holds; strings: 'utf8' stores its bytes, ragged, and a tokenizer makes tokens of it${others}`,
+    { path: file, field: text[0] },
   );
 }
 
@@ -517,20 +527,23 @@ function refusePictureOptions(
 function assertThere(
   names: readonly string[],
   typedNames: readonly string[],
+  files: string,
   { columns, dtypes }: ReadOptions,
 ): void {
   const all = names.slice(0, 100).map(show).join(', ');
   const column = columns?.find((name) => !names.includes(name));
   if (column !== undefined) {
-    throw new LoaderxError('SOURCE', `there is no column ${show(column)}; there are ${all}`, {
-      field: column,
-    });
+    throw new LoaderxError(
+      'SOURCE',
+      `${files}: there is no column ${show(column)}; there are ${all}`,
+      { field: column },
+    );
   }
   const typed = Object.keys(dtypes ?? {}).find((name) => name !== '*' && !names.includes(name));
   if (typed !== undefined) {
     throw new ArgumentTypeError(
       'dtypes',
-      `dtypes has ${show(typed)}, and there is no such column; there are ${all}`,
+      `dtypes has ${show(typed)}, and there is no such column in ${files}; there are ${all}`,
     );
   }
   const other = Object.keys(dtypes ?? {}).find(

@@ -164,7 +164,7 @@ function itemsOf(name: string, descr: Literal | undefined): DTypeInfo {
   if (!'biufc'.includes(info.kind) || info.nativeName === undefined) {
     throw unsupported(
       name,
-      `its dtype ${show(descr)} is none of numbers: bool, integers, floats and complex up to 16 bytes are read`,
+      `its dtype ${show(descr)} is none that is read: bool, integers, float16 to float64, complex64 and complex128 are read`,
     );
   }
   return info;

@@ -188,6 +188,11 @@ async function sortedNames(
       .map((entry) => ({ name: entry.name, isFolder: entry.isDirectory() }))
       .sort((one, other) => (one.name < other.name ? -1 : 1));
   } catch (cause) {
+    if ((cause as NodeJS.ErrnoException).code === 'ENOTDIR') {
+      throw new LoaderxError('SOURCE', `${folder}: it is no folder, and pictures lie in one`, {
+        path: folder,
+      });
+    }
     throw readingFailed(shown, cause);
   }
 }

@@ -24,7 +24,7 @@ export async function resized(
   const [ownHeight = 0, ownWidth = 0] = shape;
   const pixels = data as Uint8Array;
   if (ownHeight === height && ownWidth === width) return { dtype, shape, data: pixels };
-  const sharp = await loadSharp();
+  const sharp = await loadSharp('pictures are resized');
   const channels = { L: 1, RGB: 3, RGBA: 4 }[mode] as 1 | 3 | 4;
   const raw = { width: ownWidth, height: ownHeight, channels };
   const made = await sharp(pixels, { raw })

@@ -43,6 +43,30 @@ export interface SettlingOptions {
   readonly signal: AbortSignal | undefined;
 }
 
+/**
+ * What is said of a record that is not like the first one.
+ *
+ * @param name what else the record is called, such as the file that a picture was
+ */
+export function unlikeFirst(
+  place: { readonly column: string; readonly row: number; readonly name: string | undefined },
+  own: { readonly dtype: string; readonly shape: readonly number[] },
+  first: { readonly dtype: string; readonly shape: readonly number[] },
+): LoaderxError {
+  const { column, row, name } = place;
+  const file = name === undefined ? '' : `${name}: `;
+  // Grey pictures have two axes, others three. Whoever names pictures has the option.
+  const advice =
+    name !== undefined && own.dtype === 'uint8' && first.dtype === 'uint8'
+      ? "; mode: 'RGB' makes them alike"
+      : '';
+  return new LoaderxError(
+    'SOURCE',
+    `${file}column ${show(column)}, row ${row}: the record is ${own.dtype} ${show(own.shape)}, and the first one is ${first.dtype} ${show(first.shape)}: all records of a column have one dtype and one rank${advice}`,
+    { ...(name === undefined ? {} : { path: name }), field: column, record: row },
+  );
+}
+
 /** Two batches are in memory at most: one is gathered while the other is written. */
 export class SettlingWriter {
   readonly #options: SettlingOptions;
@@ -67,18 +91,14 @@ export class SettlingWriter {
    * Takes the next record, whose memory must not change any more. Resolves when there is room for another.
    *
    * @param row for errors
+   * @param name for errors: what the record is called besides
    * @throws LoaderxError SOURCE for another dtype or rank than the first record's; what appending throws
    */
-  async add(record: NdArray, row: number): Promise<void> {
+  async add(record: NdArray, row: number, name?: string): Promise<void> {
     this.#first ??= { dtype: record.dtype, shape: record.shape };
     const { dtype, shape } = this.#first;
     if (record.dtype !== dtype || record.shape.length !== shape.length) {
-      const { column } = this.#options;
-      throw new LoaderxError(
-        'SOURCE',
-        `column ${show(column)}, row ${row}: the record is ${record.dtype} ${show(record.shape)}, and the first one is ${dtype} ${show(shape)}: all records of a column have one dtype and one rank`,
-        { field: column, record: row },
-      );
+      throw unlikeFirst({ column: this.#options.column, row, name }, record, this.#first);
     }
     if (!this.#isRagged && !sameShape(record.shape, shape)) {
       await this.#writing;

@@ -17,7 +17,10 @@ export const sharpVersion = '0.35.5';
 
 let loading: Promise<Sharp> | undefined;
 
-export async function loadSharp(): Promise<Sharp> {
+/** @param purpose what it is for, in words */
+export async function loadSharp(
+  purpose = 'JPEG, WebP and large PNG pictures are decoded',
+): Promise<Sharp> {
   const module = loading ?? import('sharp').then((all) => all.default);
   loading = module;
   try {
@@ -27,7 +30,7 @@ export async function loadSharp(): Promise<Sharp> {
     const said = cause instanceof Error ? (cause.message.split('\n')[0] ?? '') : String(cause);
     throw new LoaderxError(
       'UNSUPPORTED',
-      `JPEG, WebP and large PNG pictures are decoded by sharp, which cannot be loaded (${said}): npm install sharp@${sharpVersion}`,
+      `${purpose} by sharp, which cannot be loaded (${said}): npm install sharp@${sharpVersion}`,
       {},
       { cause },
     );
