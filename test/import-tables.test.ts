@@ -87,6 +87,34 @@ t.test('a column is what all of its rows are', async (t) => {
   t.strictSame(await numbersOf(path.join(tsv, 'b')), [2n, 4n]);
 });
 
+t.test('a leading zero makes text of a column, unless a dtype is named', async (t) => {
+  const rows = ['98765', '00501', '-012', '0', ' 07 ', '1e3'];
+  const plain = ['0', '-10', '10', '1', '1', '1'];
+  const decimal = ['0.5', '-0.5', '0e1', '0', '1', '1'];
+  const lines = rows.map((code, at) => `${code},${plain[at]},${decimal[at]}`);
+  const file = fileOf('x.csv', `code,plain,decimal\n${lines.join('\n')}\n`);
+  t.match(await failureOf(() => importFiles(file, scratch.fresh(), raw)), {
+    code: 'UNSUPPORTED',
+    field: 'code',
+    message: /x\.csv: column "code" is string \(row 1 has 00501, .*dtypes makes numbers.*utf8/,
+  });
+  const target = scratch.fresh('out');
+  const { containers } = await importFiles(file, target, { ...raw, strings: 'utf8' });
+  t.match(containers, [
+    { column: 'code', kind: 'ragged', dtype: 'uint8' },
+    { column: 'plain', kind: 'dense', dtype: 'int64' },
+    { column: 'decimal', kind: 'dense', dtype: 'float64' },
+  ]);
+  await using codes = open(path.join(target, 'code'));
+  const texts = rows.map((_, id) => Buffer.from(codes.record(id).data as Uint8Array).toString());
+  t.strictSame(texts, rows, 'to the byte');
+  for (const dtypes of [{ code: 'float64' }, { '*': 'float64' }] as const) {
+    const numbers = scratch.fresh('out');
+    await importFiles(file, numbers, { ...raw, dtypes });
+    t.strictSame(await numbersOf(path.join(numbers, 'code')), [98765, 501, -12, 0, 7, 1000]);
+  }
+});
+
 t.test('lists of JSON are arrays: dense while all have one shape', async (t) => {
   const lines = [
     {

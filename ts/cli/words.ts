@@ -5,6 +5,7 @@ const words: readonly (readonly [RegExp, string])[] = [
   [/; strings: 'utf8' stores/, '; --strings utf8 stores'],
   [/and a tokenizer makes tokens of it/, 'and --tokenizer PACKAGE makes tokens of it'],
   [/; names: 'any' takes/, '; --names any takes'],
+  [/; dtypes makes numbers of it\)/, '; --dtypes makes numbers of it)'],
   [/; mode: 'RGB' makes/, '; --mode RGB makes'],
   [/([:;]) format says/, '$1 --format says'],
   [/by naming the columns that are wanted$/, 'by naming those that are wanted with --columns'],

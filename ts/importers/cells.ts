@@ -18,6 +18,17 @@ export class Decimal {
   }
 }
 
+/** A number with a zero before other digits, as codes have it: no number gives its text back. */
+export class Padded {
+  readonly number: number | bigint | Decimal;
+  readonly text: string;
+
+  constructor(number: number | bigint | Decimal, text: string) {
+    this.number = number;
+    this.text = text;
+  }
+}
+
 export type Cell =
   | null
   | boolean
@@ -26,6 +37,7 @@ export type Cell =
   /** One beyond. */
   | bigint
   | Decimal
+  | Padded
   | string
   | readonly Cell[]
   /** What no column holds, in words. */

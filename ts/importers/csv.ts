@@ -3,7 +3,7 @@ import { Readable } from 'node:stream';
 import { CsvError, parse } from 'csv-parse';
 import { LoaderxError, show } from '../errors.js';
 import { utf8Blocks } from './bytes.js';
-import { type Cell, numberOf } from './cells.js';
+import { type Cell, numberOf, Padded } from './cells.js';
 import type { TableFile, TableRow } from './table.js';
 
 const truths: ReadonlyMap<string, boolean> = new Map([
@@ -19,13 +19,14 @@ interface Told {
 
 /** @param delimiter what stands between cells */
 export function csvFile(path: string, delimiter: string): TableFile {
-  return { name: path, rows: (signal) => rows(path, delimiter, signal) };
+  return { name: path, rows: (signal, texts) => rows(path, delimiter, signal, texts) };
 }
 
 async function* rows(
   path: string,
   delimiter: string,
   signal: AbortSignal | undefined,
+  texts: ReadonlySet<string> | undefined,
 ): AsyncGenerator<TableRow, void, undefined> {
   const file = Readable.from(utf8Blocks(path), { objectMode: false });
   const parser = parse({ delimiter, info: true, skip_empty_lines: true });
@@ -40,7 +41,10 @@ async function* rows(
         continue;
       }
       const cells = new Map<string, Cell>();
-      for (const [index, name] of names.entries()) cells.set(name, cellOf(record[index] ?? ''));
+      for (const [index, name] of names.entries()) {
+        const text = record[index] ?? '';
+        cells.set(name, texts?.has(name) === true ? textOf(text) : cellOf(text, texts));
+      }
       yield { line: info.lines, cells };
     }
   } catch (cause) {
@@ -69,8 +73,17 @@ function headerOf(path: string, record: readonly string[]): readonly string[] {
   });
 }
 
-function cellOf(text: string): Cell {
+function textOf(text: string): Cell {
+  return text.trim() === '' ? null : text;
+}
+
+const padded = /^[+-]?0\d/;
+
+/** @param texts undefined as long as it is not known which columns are text */
+function cellOf(text: string, texts: ReadonlySet<string> | undefined): Cell {
   const trimmed = text.trim();
   if (trimmed === '') return null;
-  return numberOf(trimmed) ?? truths.get(trimmed.toLowerCase()) ?? text;
+  const number = numberOf(trimmed);
+  if (number === undefined) return truths.get(trimmed.toLowerCase()) ?? text;
+  return texts === undefined && padded.test(trimmed) ? new Padded(number, trimmed) : number;
 }

@@ -140,6 +140,8 @@ interface Opened {
   readonly isOne: boolean;
   /** All columns it has, where its datasets have only those that are wanted. */
   readonly names?: readonly string[];
+  /** Of columns that are text, why, where that is not plain. */
+  readonly reasons?: ReadonlyMap<string, string>;
   /** Whether any column is pictures; of others, features say it. */
   readonly hasPictures?: boolean;
 }
@@ -251,8 +253,8 @@ async function folderFormat(folder: string): Promise<ImportFormat> {
 
 async function table(file: TableFile, options: ReadOptions): Promise<Opened> {
   await fileSource(file.name);
-  const { dataset, names } = await tableDataset(file, options);
-  return { datasets: [dataset], isOne: false, names };
+  const { dataset, names, reasons } = await tableDataset(file, options);
+  return { datasets: [dataset], isOne: false, names, reasons };
 }
 
 /** Whether an array says the sizes of another one's records. */
@@ -386,6 +388,7 @@ async function openAll(
   const names: string[] = [];
   /** The files that they are of. */
   const files = new Map<string, string>();
+  const reasons = new Map<string, string>();
   /** Of those, the ones that dtypes can be for. */
   const typedNames: string[] = [];
   let isSingle = false;
@@ -420,6 +423,7 @@ async function openAll(
     const own = opened.names ?? opened.datasets.flatMap(({ features }) => [...features.keys()]);
     names.push(...own);
     for (const column of own) files.set(column, file);
+    for (const [column, reason] of opened.reasons ?? []) reasons.set(column, reason);
     if (isTable(kind)) typedNames.push(...own);
     const features = opened.datasets.flatMap((each) => [...each.features.values()]);
     if (opened.hasPictures ?? features.some(isPicture)) hasPictures = true;
@@ -429,7 +433,7 @@ async function openAll(
   if (named.length > 3) shownFiles.push('…');
   assertThere(names, typedNames, shownFiles.join(', '), options);
   if (options.tokenizer === undefined) {
-    if ((options.strings ?? 'refuse') === 'refuse') assertNoText(datasets, files, columns);
+    if ((options.strings ?? 'refuse') === 'refuse') assertNoText(datasets, files, reasons, columns);
     return { datasets, isSingle };
   }
   const { tokenizer } = options;
@@ -447,6 +451,7 @@ async function openAll(
 function assertNoText(
   datasets: readonly Dataset[],
   files: ReadonlyMap<string, string>,
+  reasons: ReadonlyMap<string, string>,
   wanted: readonly string[] | undefined,
 ): void {
   const all = datasets.flatMap(({ features }) => [...features]);
@@ -459,9 +464,11 @@ function assertNoText(
     ? ''
     : '; or leave it out by naming the columns that are wanted';
   const file = files.get(text[0]) ?? '';
+  const reason = reasons.get(text[0]);
+  const why = reason === undefined ? '' : ` (${reason})`;
   throw new LoaderxError(
     'UNSUPPORTED',
-    `${file}: column ${show(text[0])} is string, which no container holds; strings: 'utf8' stores its bytes, ragged, and a tokenizer makes tokens of it${others}`,
+    `${file}: column ${show(text[0])} is string${why}, which no container holds; strings: 'utf8' stores its bytes, ragged, and a tokenizer makes tokens of it${others}`,
     { path: file, field: text[0] },
   );
 }

@@ -13,7 +13,7 @@ import type { ColumnValues, Dataset, Feature, RowBatch } from '../converter/data
 import { type Data, dtypeOf } from '../dtype.js';
 import { ArgumentTypeError, LoaderxError, show } from '../errors.js';
 import type { NdArray } from '../ndarray.js';
-import { type Cell, isDecimal, misfit, type TableDType, tableDTypes } from './cells.js';
+import { type Cell, isDecimal, misfit, Padded, type TableDType, tableDTypes } from './cells.js';
 
 /** A row as it stands in a file. */
 export interface TableRow {
@@ -26,8 +26,12 @@ export interface TableRow {
 export interface TableFile {
   /** What messages call it. */
   readonly name: string;
-  /** All rows from the first on; each call begins anew. */
-  rows(signal: AbortSignal | undefined): AsyncIterable<TableRow>;
+  /**
+   * All rows from the first on; each call begins anew.
+   *
+   * @param texts columns that are text, once that is known: their cells come as they are written
+   */
+  rows(signal: AbortSignal | undefined, texts?: ReadonlySet<string>): AsyncIterable<TableRow>;
 }
 
 /** Dtypes by column; `*` stands for all others. */
@@ -50,6 +54,8 @@ interface Seen {
   hasDecimal: boolean;
   isNegative: boolean;
   isWide: boolean;
+  /** The first number with a leading zero, which makes text of a column that has no dtype. */
+  padded: { readonly row: number; readonly text: string } | undefined;
   /** The row that settled the kind. */
   row: number;
 }
@@ -65,6 +71,8 @@ export async function tableDataset(
   readonly dataset: Dataset;
   /** All columns of the file, also those that are not wanted. */
   readonly names: readonly string[];
+  /** Of columns of digits that are text nonetheless, why. */
+  readonly reasons: ReadonlyMap<string, string>;
 }> {
   const { signal } = options;
   const dtypes = checkedDTypes(options.dtypes);
@@ -77,7 +85,8 @@ export async function tableDataset(
         names.push(name);
         if (options.columns?.includes(name) === false) continue;
         const none = { hasDecimal: false, isNegative: false, isWide: false, row: 0 };
-        seen.set(name, { kind: undefined, ...none });
+        const padded = undefined;
+        seen.set(name, { kind: undefined, padded, ...none });
       }
     }
     for (const name of row.cells.keys()) {
@@ -120,7 +129,15 @@ export async function tableDataset(
     rowCount,
     batches: (request) => batches(file, columns, seen, request?.columns, request?.signal),
   };
-  return { dataset, names };
+  const reasons = new Map<string, string>();
+  for (const [name, { kind, padded }] of seen) {
+    if (kind !== 'number' || padded === undefined || columns.get(name) !== 'text') continue;
+    reasons.set(
+      name,
+      `row ${padded.row} has ${padded.text.slice(0, 60)}, and no number keeps its leading zero; dtypes makes numbers of it`,
+    );
+  }
+  return { dataset, names, reasons };
 }
 
 function checkedDTypes(dtypes: unknown): TableDTypes {
@@ -169,7 +186,10 @@ function look(seen: Seen, cell: Cell, row: number, fault: (reason: string) => Lo
   } else if (kind !== seen.kind) {
     throw fault(`is ${kindText(kind)}, and row ${seen.row} has ${kindText(seen.kind)}`);
   }
-  if (kind === 'number') lookNumber(seen, cell);
+  if (cell instanceof Padded) {
+    seen.padded ??= { row, text: cell.text };
+    lookNumber(seen, cell.number);
+  } else if (kind === 'number') lookNumber(seen, cell);
   // An escape of JSON makes one, and its bytes would be those of another sign.
   if (kind === 'text' && /\p{Surrogate}/u.test(cell as string)) {
     throw fault('has half of a surrogate pair, which UTF-8 has no bytes for');
@@ -180,6 +200,7 @@ function look(seen: Seen, cell: Cell, row: number, fault: (reason: string) => Lo
 function kindOf(cell: Cell, fault: (reason: string) => LoaderxError): NonNullable<Seen['kind']> {
   if (typeof cell === 'boolean') return 'bool';
   if (typeof cell === 'number' || typeof cell === 'bigint' || isDecimal(cell)) return 'number';
+  if (cell instanceof Padded) return 'number';
   if (typeof cell === 'string') return 'text';
   if (Array.isArray(cell)) return 'list';
   throw fault(`is ${(cell as { unsupported: string }).unsupported}, which no container holds`);
@@ -216,6 +237,7 @@ function lookList(
 function settled(seen: Seen, wanted: TableDType | undefined): TableDType | 'text' {
   if (seen.kind === 'text') return 'text';
   if (wanted !== undefined) return wanted;
+  if (seen.padded !== undefined) return 'text';
   if (seen.kind === 'bool') return 'bool';
   if (seen.hasDecimal) return 'float64';
   return seen.isWide && !seen.isNegative ? 'uint64' : 'int64';
@@ -249,7 +271,8 @@ async function* batches(
     bytes = 0;
     return batch;
   };
-  for await (const row of file.rows(signal)) {
+  const texts = new Set([...columns].flatMap(([name, dtype]) => (dtype === 'text' ? [name] : [])));
+  for await (const row of file.rows(signal, texts)) {
     signal?.throwIfAborted();
     for (const { name, dtype, isList, values } of builders) {
       const fault = (reason: string): LoaderxError => faultOf(file, name, index, row.line, reason);
