@@ -28,7 +28,7 @@ export interface PictureOptions {
    */
   readonly layout?: 'HWC' | 'CHW' | undefined;
   /** The mode that all get: `RGB` unless given where there is a size, else their own. */
-  readonly mode?: Colours | undefined;
+  readonly mode?: 'L' | 'RGB' | 'RGBA' | undefined;
 }
 
 const ends = /\.(png|jpe?g|webp)$/i;
