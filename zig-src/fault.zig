@@ -158,6 +158,34 @@ pub fn forgetErrno() void {
     if (has_errno) std.c._errno().* = 0;
 }
 
+/// Of several lanes at one work: the failure that came first is the one reported.
+pub const First = struct {
+    mutex: std.Io.Mutex = .init,
+    failed: std.atomic.Value(bool) = .init(false),
+    /// Once one is set.
+    failure: Error = error.Unexpected,
+    fault: Fault = .{},
+
+    pub fn isSet(first: *const First) bool {
+        return first.failed.load(.acquire);
+    }
+
+    pub fn set(first: *First, io: std.Io, err: Error, fault: *const Fault) void {
+        first.mutex.lockUncancelable(io);
+        defer first.mutex.unlock(io);
+        if (first.failed.load(.monotonic)) return;
+        first.fault = fault.*;
+        first.failure = err;
+        first.failed.store(true, .release);
+    }
+
+    pub fn result(first: *const First, fault: *Fault) Error!void {
+        if (!first.isSet()) return;
+        fault.* = first.fault;
+        return first.failure;
+    }
+};
+
 test "what std.Io has no name for is named by errno" {
     if (!has_errno) return error.SkipZigTest;
     var fault: Fault = .{};

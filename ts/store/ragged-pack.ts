@@ -111,9 +111,9 @@ export class RaggedPacker {
   }
 
   /**
-   * Large records of a list, as many as follow each other and have `bytesMax` together; one at least, unless a getter
-   * gives another one than it gave before. Wants {@link isPiece} of the first, and the window before it taken. They are
-   * counted, and still the caller's: what is done with them is done before anybody else runs.
+   * Large records of a list, as many as follow each other and have `bytesMax` together; none where the first is not
+   * one for {@link isPiece}. Wants the window before it taken. They are counted, and still the caller's: what is done
+   * with them is done before anybody else runs.
    *
    * @throws RangeError INVALID_ARGUMENT where looking at one took away another one's memory
    */

@@ -528,7 +528,6 @@ async function appendPieces(
   // Appends that nobody has to wait for would never let the event loop turn.
   if (!takeShare()) await setImmediate();
   // The caller may have run: what was looked at before is looked at again.
-  if (!packer.isPiece(list[from])) return 0;
   const pieces = packer.takePieces(list, from, pace.bytesMax);
   const count = pieces.items.length;
   if (count === 0) return 0;

@@ -55,12 +55,8 @@ pub fn append(volume: *Volume, spans: plan.Spans, fault: *Fault) Error!void {
         run.shard_bytes = @splat(0);
         for (chunks[0..count]) |chunk| run.shard_bytes[volume.shardOf(volume.length + chunk.first)] += chunk.bytes;
         volume.executor.fanOut(Run, &run, @intCast(count), std.math.maxInt(u32), Run.chunkTask);
-        if (run.failed.load(.acquire)) {
-            fault.* = run.fault;
-            return run.failure;
-        }
-        const table = std.mem.sliceAsBytes(locations[0..@intCast(window.count)]);
-        try volume.writeMeta(table, format.locationOffset(volume.length + window.first), fault);
+        try run.first.result(fault);
+        try volume.writeLocations(volume.length + window.first, locations[0..@intCast(window.count)], fault);
     }
     volume.tails = run.tails;
     volume.length = length_after;
@@ -82,24 +78,19 @@ const Run = struct {
     /// Guarded by the mutex: the next free byte and the count of placed chunks, per shard.
     tails: [format.shards_max]u64,
     committed: [format.shards_max]u32 = @splat(0),
-    failed: std.atomic.Value(bool) = .init(false),
-    failure: Error = error.Unexpected,
-    fault: Fault = .{},
+    first: fault_module.First = .{},
 
     fn chunkTask(run: *Run, task: u32) void {
-        if (run.failed.load(.acquire)) return;
+        if (run.first.isSet()) return;
         var fault: Fault = .{};
         run.writeChunk(run.chunks[task], &fault) catch |err| run.fail(err, &fault);
     }
 
     fn fail(run: *Run, err: Error, fault: *const Fault) void {
         const io = run.volume.io;
+        run.first.set(io, err, fault);
         run.mutex.lockUncancelable(io);
         defer run.mutex.unlock(io);
-        if (run.failed.load(.monotonic)) return; // The first failure is the one reported.
-        run.fault = fault.*;
-        run.failure = err;
-        run.failed.store(true, .release);
         run.placed.broadcast(io); // Nobody may wait for a place that will never be taken.
     }
 
@@ -199,7 +190,7 @@ const Run = struct {
         run.mutex.lockUncancelable(io);
         defer run.mutex.unlock(io);
         while (run.committed[shard] != sequence) {
-            if (run.failed.load(.monotonic)) return run.failure; // Not reported: the first failure was.
+            if (run.first.isSet()) return run.first.failure; // Not reported: the first failure was.
             run.placed.waitUncancelable(io, &run.mutex);
         }
         const place = run.tails[shard];

@@ -109,12 +109,8 @@ pub fn append(volume: *Volume, source: Source, fault: *Fault) Error!void {
         run.cut = .of(source.record_bytes, window.count, volume.shard_count, volume.executor.lanes());
         for (run.reserved[0..volume.shard_count]) |*reserved| reserved.* = .init(false);
         volume.executor.fanOut(Run, &run, run.cut.task_count, std.math.maxInt(u32), Run.task);
-        if (run.failed.load(.acquire)) {
-            fault.* = run.fault;
-            return run.failure;
-        }
-        const table = std.mem.sliceAsBytes(locations[0..@intCast(window.count)]);
-        try volume.writeMeta(table, format.locationOffset(volume.length + window.first), fault);
+        try run.first.result(fault);
+        try volume.writeLocations(volume.length + window.first, locations[0..@intCast(window.count)], fault);
     }
     volume.tails = tails_after;
     volume.length = length_after;
@@ -147,26 +143,13 @@ const Run = struct {
     /// Whether blocks were asked for: whoever comes to a shard first in a window asks.
     reserved: [format.shards_max]std.atomic.Value(bool) = @splat(.init(false)),
 
-    mutex: Io.Mutex = .init,
-    failed: std.atomic.Value(bool) = .init(false),
-    failure: Error = error.Unexpected,
-    fault: Fault = .{},
+    first: fault_module.First = .{},
 
     fn task(run: *Run, index: u32) void {
-        if (run.failed.load(.acquire)) return;
+        if (run.first.isSet()) return;
         var fault: Fault = .{};
         const result = if (run.cut.pieces == 1) run.copyBlock(index, &fault) else run.copyPiece(index, &fault);
-        result catch |err| run.fail(err, &fault);
-    }
-
-    fn fail(run: *Run, err: Error, fault: *const Fault) void {
-        const io = run.volume.io;
-        run.mutex.lockUncancelable(io);
-        defer run.mutex.unlock(io);
-        if (run.failed.load(.monotonic)) return; // The first failure is the one reported.
-        run.fault = fault.*;
-        run.failure = err;
-        run.failed.store(true, .release);
+        result catch |err| run.first.set(run.volume.io, err, &fault);
     }
 
     /// Where a record's bytes begin in its shard, by its index in the append. Those of a shard are

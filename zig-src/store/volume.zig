@@ -195,6 +195,11 @@ pub const Volume = struct {
         };
     }
 
+    /// The locations of consecutive records, from `record` on.
+    pub fn writeLocations(volume: *const Volume, record: u64, locations: []const format.Location, fault: *Fault) Error!void {
+        try volume.writeMeta(std.mem.sliceAsBytes(locations), format.locationOffset(record), fault);
+    }
+
     pub fn writeData(volume: *const Volume, shard: u32, source: []const u8, offset: u64, fault: *Fault) Error!void {
         volume.data[shard].writePositionalAll(volume.io, source, offset) catch |err| {
             return fault.failOs(err, .{ .data = shard }, "writing records");
