@@ -1,6 +1,8 @@
 // Record ids and slices: what is taken, what is refused, and that nothing is lost on the way to u64.
 import t from 'tap';
+import { Dense, type DenseReader, ndarray, open } from '../ts/index.js';
 import { checkedId, giveIds, idArray, rangeArray, sliceRange } from '../ts/store/ids.js';
+import { Scratch } from './support/scratch.js';
 
 const huge = 2 ** 53 - 1;
 
@@ -241,7 +243,7 @@ t.test('slices that are refused', async (t) => {
   }
 });
 
-t.test('short lists are used again, and never by two at once', async (t) => {
+t.test('lists are used again, and never by two at once', async (t) => {
   const first = idArray([3, 4], 10);
   const second = idArray([5, 6], 10);
   t.same([...first, ...second], [3n, 4n, 5n, 6n]);
@@ -262,13 +264,13 @@ t.test('short lists are used again, and never by two at once', async (t) => {
   t.same([...idArray(list, 10)], [1n, 2n]);
   t.same([...(inner ?? [])], [8n, 9n]);
   const long = idArray(
-    Array.from({ length: 17 }, () => 1),
+    Array.from({ length: 8193 }, () => 1),
     2,
   );
   giveIds(long);
   t.not(
     idArray(
-      Array.from({ length: 17 }, () => 1),
+      Array.from({ length: 8193 }, () => 1),
       2,
     ),
     long,
@@ -276,12 +278,22 @@ t.test('short lists are used again, and never by two at once', async (t) => {
   );
   giveIds(new BigUint64Array(2));
   t.not(idArray([1, 1], 2), undefined);
-  for (const kept of [1, 16]) {
+  for (const kept of [1, 16, 17, 256, 8192]) {
     const ids = new Array(kept).fill(1);
     const given = idArray(ids, 2);
     giveIds(given);
     t.equal(idArray(ids, 2), given, `lists of ${kept} are kept`);
   }
+  const twice = idArray([1, 1, 1], 2);
+  giveIds(twice);
+  giveIds(twice);
+  t.equal(idArray([1, 1, 1], 2), twice);
+  t.not(idArray([1, 1, 1], 2), twice, 'given back twice, handed out once');
+  const many = Array.from({ length: 40 }, () => idArray([1, 1, 1, 1], 2));
+  for (const each of many) giveIds(each);
+  const again = Array.from({ length: 40 }, () => idArray([1, 1, 1, 1], 2));
+  t.equal(new Set(again).size, 40, 'never one list for two');
+  t.equal(again.filter((each) => many.includes(each)).length, 16, 'some are kept, not all');
   const none = idArray([], 2);
   giveIds(none);
   t.not(idArray([], 2), none, 'nothing is not worth keeping');
@@ -313,4 +325,36 @@ t.test('ids whose memory shrank before them are no empty list', async (t) => {
     const still = new Kind(memory, 8, 0);
     t.equal(idArray(still, 10).length, 0, 'one that is empty');
   }
+});
+
+t.test('gathers that run at once never share a list, nor after one was aborted', async (t) => {
+  const scratch = new Scratch(t);
+  const recordCount = 20_000;
+  const target = scratch.fresh();
+  const writer = Dense.create(target, { dtype: 'int32', itemShape: [16], codec: 'zstd' });
+  const items = Int32Array.from({ length: recordCount * 16 }, (_, index) => Math.floor(index / 16));
+  await writer.append(ndarray('int32', [recordCount, 16], items));
+  await writer.close();
+  const reader = open(target) as DenseReader<'int32'>;
+  t.teardown(() => reader.close());
+  let aborted = 0;
+  for (let round = 0; round < 5; round += 1) {
+    const running = Array.from({ length: 60 }, async (_, number) => {
+      const count = number % 3 === 0 ? 256 : 2000;
+      const first = (round * 997 + number * 61) % (recordCount - count);
+      const ids = Array.from({ length: count }, (_, index) => first + index);
+      const stop = new AbortController();
+      const gathering = reader.gather(ids, { signal: stop.signal });
+      if (number % 4 === 1) stop.abort();
+      try {
+        const { data } = await gathering;
+        return ids.every((id, index) => data[index * 16] === id && data[index * 16 + 15] === id);
+      } catch (error) {
+        aborted += 1;
+        return (error as { code?: string }).code === 'ABORTED';
+      }
+    });
+    t.ok((await Promise.all(running)).every(Boolean), 'each gets the records that it asked for');
+  }
+  t.ok(aborted > 0, 'some were aborted');
 });

@@ -16,6 +16,8 @@ import { Workload } from '../workload.mjs';
  * @property {string} mode
  */
 
+/** @typedef {Uint32Array | BigUint64Array} BatchIds */
+
 /**
  * One way of gathering.
  *
@@ -168,7 +170,7 @@ function modeOf(opened, name) {
   return mode;
 }
 
-/** @param {Mode} mode @param {Uint32Array} ids */
+/** @param {Mode} mode @param {Uint32Array} ids @returns {BatchIds} */
 function idsFor(mode, ids) {
   return mode.ids === 'u64' ? BigUint64Array.from(ids, BigInt) : ids;
 }
@@ -234,8 +236,8 @@ const callsMin = 5;
 const warmShare = 0.2;
 
 /**
- * Gathers batch after batch of the plan until the calls alone have taken `seconds`. The ids are made
- * and the batch is released outside of the calls.
+ * Gathers batch after batch of the plan until the calls alone have taken `seconds`. The batch is
+ * released outside of the calls.
  *
  * @param {Workload} workload
  * @param {Mode} mode
@@ -243,7 +245,8 @@ const warmShare = 0.2;
  * @param {number} from batch of the plan to begin with
  */
 async function time(workload, mode, seconds, from) {
-  const plan = workload.plan('time');
+  // Converted as a whole before anything is timed: the ids of a batch are a view, as Python's are.
+  const plan = idsFor(mode, workload.plan('time'));
   const batches = plan.length / workload.batch;
   const idsOf = (/** @type {number} */ number) => {
     const at = (number % batches) * workload.batch;
@@ -255,19 +258,19 @@ async function time(workload, mode, seconds, from) {
 
   let bytes = 0;
   for (let number = next; number < end; number += 1) {
-    for (const id of idsOf(number)) bytes += workload.bytesOf(id);
+    for (const id of idsOf(number)) bytes += workload.bytesOf(Number(id));
   }
   return { ...summary(times), records: times.length * workload.batch, bytes };
 }
 
-/** @param {Mode} mode @param {(number: number) => Uint32Array} idsOf @param {number} from @param {number} seconds */
+/** @param {Mode} mode @param {(number: number) => BatchIds} idsOf @param {number} from @param {number} seconds */
 function timeSync(mode, idsOf, from, seconds) {
   /** @type {number[]} */
   const times = [];
   let total = 0;
   let next = from;
   while (total < seconds * 1000 || times.length < callsMin) {
-    const ids = idsFor(mode, idsOf(next));
+    const ids = idsOf(next);
     const start = performance.now();
     const gathered = mode.gather(ids);
     const elapsed = performance.now() - start;
@@ -279,14 +282,14 @@ function timeSync(mode, idsOf, from, seconds) {
   return { times, next };
 }
 
-/** @param {Mode} mode @param {(number: number) => Uint32Array} idsOf @param {number} from @param {number} seconds */
+/** @param {Mode} mode @param {(number: number) => BatchIds} idsOf @param {number} from @param {number} seconds */
 async function timeAsync(mode, idsOf, from, seconds) {
   /** @type {number[]} */
   const times = [];
   let total = 0;
   let next = from;
   while (total < seconds * 1000 || times.length < callsMin) {
-    const ids = idsFor(mode, idsOf(next));
+    const ids = idsOf(next);
     const start = performance.now();
     const gathered = await mode.gather(ids);
     const elapsed = performance.now() - start;

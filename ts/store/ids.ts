@@ -47,7 +47,7 @@ export function idArray(ids: unknown, recordCount: number): BigUint64Array {
   if (name === 'BigUint64Array') {
     const list = ids as BigUint64Array;
     const count = trueLength(list);
-    if (count > keptCountMax) {
+    if (count > keptIdsMax) {
       assertBelow(new Uint32Array(list.buffer, list.byteOffset, count * 2), recordCount);
       return new BigUint64Array(list);
     }
@@ -129,29 +129,39 @@ interface Words {
   readonly halves: Uint32Array;
 }
 
-/** Two typed arrays cost as much as the rest of a gather of one record: those of short lists are kept. */
-const keptCountMax = 16;
-const kept: (Words | undefined)[] = [];
+/**
+ * Two typed arrays cost as much as the rest of a gather of one record. Those of longer lists cost more
+ * than their own time: while 32 MiB of young batches live, V8 collects the young generation for each
+ * array that it makes, however small, and batches that survive two of these wait for a full collection.
+ */
+const keptIdsMax = 8192;
+const keptListsMax = 16;
+/** Oldest first. */
+const kept: Words[] = [];
 const handedOut = new WeakMap<BigUint64Array, Words>();
 
 function newWords(count: number): Words {
-  const spare = kept[count];
-  if (spare !== undefined) {
+  for (let index = kept.length - 1; index >= 0; index -= 1) {
+    const spare = kept[index];
+    if (spare?.words.length !== count) continue;
     // Whoever fills it may call back here: nobody else has it meanwhile.
-    kept[count] = undefined;
+    if (index === kept.length - 1) kept.pop();
+    else kept.splice(index, 1);
     return spare;
   }
   const halves = new Uint32Array(count * 2);
   const made = { words: new BigUint64Array(halves.buffer), halves };
-  if (count >= 1 && count <= keptCountMax) handedOut.set(made.words, made);
+  if (count >= 1 && count <= keptIdsMax) handedOut.set(made.words, made);
   return made;
 }
 
 /** Takes a list back that nobody reads any more. */
 export function giveIds(ids: BigUint64Array): void {
-  if (ids.length > keptCountMax) return;
+  if (ids.length > keptIdsMax) return;
   const words = handedOut.get(ids);
-  if (words !== undefined) kept[ids.length] = words;
+  if (words === undefined || kept.includes(words)) return;
+  if (kept.length === keptListsMax) kept.shift();
+  kept.push(words);
 }
 
 /** The ids `first`, `first + step`, … */

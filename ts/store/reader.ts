@@ -94,8 +94,12 @@ export abstract class StoreReader<D extends DType, Batch extends Disposable, One
     const signal = signalOf(fields.signal);
     const { out } = fields;
     const list = idArray(ids, this.length);
-    this.#assertFits(list.length);
-    return this.#gatherList(list, out, signal);
+    try {
+      this.#assertFits(list.length);
+      return await this.#gatherList(list, out, signal);
+    } finally {
+      giveIds(list);
+    }
   }
 
   gatherSync(ids: Ids, options?: GatherNew): Batch;
@@ -220,9 +224,13 @@ export abstract class StoreReader<D extends DType, Batch extends Disposable, One
 
   async #gatherRange(range: IdRange, signal: AbortSignal | undefined): Promise<Batch> {
     this.#assertFits(range.count);
-    const batch = await this.#gatherList(rangeArray(range), undefined, signal);
-    // Without `out` the result is a batch of ours.
-    return batch as Batch;
+    const list = rangeArray(range);
+    try {
+      // Without `out` the result is a batch of ours.
+      return (await this.#gatherList(list, undefined, signal)) as Batch;
+    } finally {
+      giveIds(list);
+    }
   }
 
   #gatherList(
