@@ -31,7 +31,7 @@ import {
   itemShapeOf,
   verifyingOf,
 } from './options.js';
-import { Pace, sliceBytes } from './pace.js';
+import { letLanesBegin, Pace, sliceBytes } from './pace.js';
 import { type ContainerPath, locate } from './path.js';
 import { type CancelWord, StoreReader } from './reader.js';
 import { StoreWriter } from './writer.js';
@@ -432,6 +432,7 @@ class DenseStoreWriter<D extends DType>
         const records = new Uint8Array(staging, 0, count * recordBytes);
         copySlice(parts, first * recordBytes, records);
         await turn.put({ records, ends: undefined, recordCount: count, recordBytes });
+        if (first + count < recordCount) await letLanesBegin();
       }
     } finally {
       await turn.settleQuietly();

@@ -4,12 +4,21 @@
  * Raw records are written straight from the caller's memory as long as the system takes a slice of them at the speed of
  * memory: a copy would cost as much. Once it waits for the disk, lanes wait instead.
  */
+import { setTimeout } from 'node:timers/promises';
 
 /** Bytes of one slice of an asynchronous append; of a staged one, one record at least. */
 export const sliceBytes = 8 * 1024 * 1024;
 const atOnceMsMax = 8;
 /** Each slice begins and ends with one lane alone, so they double while the next would take half of that time. */
 const atOnceBytesMax = 4 * sliceBytes;
+
+/**
+ * Lets lanes begin what was just handed over. A lane that this thread wakes is put on this thread's processor by the
+ * system, and waits there while this thread copies the next slice: the other lane has nothing to do all that time.
+ */
+export function letLanesBegin(): Promise<void> {
+  return setTimeout(1);
+}
 
 export class Pace {
   #bytesMax = sliceBytes;

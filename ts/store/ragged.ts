@@ -31,7 +31,7 @@ import {
   ndimOf,
   verifyingOf,
 } from './options.js';
-import { Pace } from './pace.js';
+import { letLanesBegin, Pace } from './pace.js';
 import { type ContainerPath, locate } from './path.js';
 import { RaggedPacker, type RawRecord, recordGone } from './ragged-pack.js';
 import { type Packed, RaggedBatchView, shapeAt, valuesOf } from './ragged-views.js';
@@ -497,6 +497,7 @@ async function addChecked(turn: Turn, packer: RaggedPacker, value: unknown): Pro
   const record = packer.checked(value);
   if (packer.isFullFor(record)) {
     await putWindow(turn, packer);
+    await letLanesBegin();
     // Lanes worked meanwhile, and so did the caller: the dimensions would not fit the items any more.
     if (record.items.byteLength !== record.itemBytes) throw recordGone(packer.recordCount);
   }
