@@ -1,6 +1,10 @@
 // @ts-check
 // What threads can do at the most with the transform: each runs it on batches of photos that lie in
-// its memory, again and again, and there is nothing else to do. Mode threads-N.
+// its memory, again and again, and there is nothing else to do.
+//
+//     mode    threads-N
+//             threads-N-moved: each thread has moved some memory to another before, as every thread of a pool
+//             does. V8's code looks from then on whether an array still has its memory, at each access.
 import fs from 'node:fs';
 import { isMainThread, parentPort, Worker, workerData } from 'node:worker_threads';
 import { listen } from '../backends/serve.mjs';
@@ -30,9 +34,11 @@ function serveThreads() {
     check: () => ({}),
     async start({ workload, mode, batch, seconds, batches }) {
       const baseMib = ownAnonymousMib();
-      const count = Number(/^threads-(\d+)$/.exec(mode)?.[1]);
-      workers = Array.from({ length: count }, (_, index) => {
-        return new Worker(new URL(import.meta.url), { workerData: { workload, batch, index } });
+      const [, count, moved] = /^threads-(\d+)(-moved)?$/.exec(mode) ?? [];
+      const hasMoved = moved !== undefined;
+      workers = Array.from({ length: Number(count) }, (_, index) => {
+        const what = { workload, batch, index, hasMoved };
+        return new Worker(new URL(import.meta.url), { workerData: what });
       });
       await all({ seconds, batches });
       return { bareMib, baseMib };
@@ -56,8 +62,12 @@ function askWorker(worker, request) {
   });
 }
 
-/** @param {{workload: string, batch: number, index: number}} what */
-function work({ workload: folder, batch, index }) {
+/** @param {{workload: string, batch: number, index: number, hasMoved: boolean}} what */
+function work({ workload: folder, batch, index, hasMoved }) {
+  if (hasMoved) {
+    const memory = new ArrayBuffer(8);
+    structuredClone(memory, { transfer: [memory] });
+  }
   const { source, records, recordItems, itemShape } = new Workload(folder);
   const [, height = 0, width = 0] = itemShape;
   const bytes = batch * recordItems;

@@ -46,7 +46,12 @@ export const loaders = [
   },
   {
     ...{ part: 'transform', name: 'bare threads', runtime: 'node', file: 'bare-threads.mjs' },
-    ...{ model: 'threads', store: null, variants: ['raw'], modes: ['threads-1', 'threads-2'] },
+    ...{
+      model: 'threads',
+      store: null,
+      variants: ['raw'],
+      modes: ['threads-1', 'threads-2', 'threads-2-moved'],
+    },
   },
   {
     ...{ part: 'transform', name: 'ours', runtime: 'node', file: 'ours.mjs', model: 'threads' },
@@ -88,7 +93,7 @@ export const quick = {
   loaders: ['ours', 'loaderx-2.4.6', 'bare threads', 'limits', 'order'],
   modes: ['step-disposed', 'step-dropped', 'completion-disposed', 'threads-4', 'threads-2'],
   /** With a transform, containers of this codec alone. */
-  transformModes: ['pool-2', 'numpy', 'threads-2'],
+  transformModes: ['pool-2', 'numpy', 'threads-2', 'threads-2-moved'],
 };
 
 /** @param {Loader} loader @param {string} variant @param {string} mode */

@@ -214,12 +214,16 @@ function transformGoals(rows) {
   );
   const others = find(rows, 'transform', 'ours', 'raw', 'pool-4');
   const raw = pools.find(({ variant }) => variant === 'raw');
-  const note = ratio(others?.batchesPerS, bare?.batchesPerS);
+  const moved = find(rows, 'transform', 'bare threads', 'raw', 'threads-2-moved');
+  const notes = [
+    ['pool of 4', ratio(others?.batchesPerS, bare?.batchesPerS)],
+    ['of bare threads that move memory', ratio(raw?.batchesPerS, moved?.batchesPerS)],
+  ].flatMap(([what, share]) => (typeof share === 'number' ? [`${what} ${times(share)}`] : []));
   return [
     goal('pool of 2, raw', '2 bare threads', '≥', wanted.poolShareMin, '×', {
       value: ratio(raw?.batchesPerS, bare?.batchesPerS),
       rows: [raw, bare],
-      note: note === undefined ? '' : `pool of 4 ${times(note)}`,
+      note: notes.join(', '),
     }),
     ...pools.map((row) =>
       goal(
@@ -325,7 +329,7 @@ export function markdown(result) {
   if (transforms.length > 0) {
     parts.push(
       '## A transform that costs processor time',
-      'Every pixel corrected in linear light, in place: the same bytes from all. `bare threads` run it on batches that lie in their memory and do nothing else; `pool-N` is the transform as a module, `function` on the main thread. `numpy` works record by record; `numba` compiles the loop, with and without holding the GIL. The delay is what a timer of 1 ms is late by on the main thread.',
+      'Every pixel corrected in linear light, in place: the same bytes from all. `bare threads` run it on batches that lie in their memory and do nothing else, `-moved` after they have moved memory to another thread once, as a pool must; `pool-N` is the transform as a module, `function` on the main thread. `numpy` works record by record; `numba` compiles the loop, with and without holding the GIL. The delay is what a timer of 1 ms is late by on the main thread.',
       transformTable(transforms),
     );
   }
