@@ -12,6 +12,7 @@ import type { NdArray } from '../ndarray.js';
 import { dimBytesOf, type RaggedSchema } from '../schema.js';
 import type { Turn } from './append-queue.js';
 import type {
+  Codec,
   CreateOptions,
   OpenOptions,
   RaggedBatch,
@@ -352,11 +353,11 @@ class RaggedStoreWriter<D extends DType>
             index += count;
             // It changed while it was looked at; or it is gone, and with it the rest of the list.
             if (count === 0 && index < list.length) {
-              await addChecked(turn, packer, list[index]);
+              await addChecked(turn, packer, list[index], this.codec);
               index += 1;
             }
           } else {
-            await addChecked(turn, packer, record);
+            await addChecked(turn, packer, record, this.codec);
             index += 1;
           }
         }
@@ -367,7 +368,7 @@ class RaggedStoreWriter<D extends DType>
             ? await turn.pullAsync(() => steps.nextAsync())
             : turn.pull(() => steps.next());
           if (step.done) break;
-          if (!packer.addPlain(step.value)) await addChecked(turn, packer, step.value);
+          if (!packer.addPlain(step.value)) await addChecked(turn, packer, step.value, this.codec);
         }
       }
       assertSome(packer.recordCount);
@@ -434,7 +435,7 @@ class RaggedStoreWriter<D extends DType>
     try {
       for (const record of rawRecords(batch)) {
         if (packer.isFullFor(record)) {
-          await putWindow(turn, packer);
+          await putFullWindow(turn, packer, this.codec);
           // Lanes worked meanwhile, and so did the caller.
           if (record.items.byteLength === 0) throw batchGone();
         }
@@ -493,11 +494,15 @@ function batchGone(): ArgumentRangeError {
 }
 
 /** Adds a record after every check, and after the window that it did not fit into was put. */
-async function addChecked(turn: Turn, packer: RaggedPacker, value: unknown): Promise<void> {
+async function addChecked(
+  turn: Turn,
+  packer: RaggedPacker,
+  value: unknown,
+  codec: Codec,
+): Promise<void> {
   const record = packer.checked(value);
   if (packer.isFullFor(record)) {
-    await putWindow(turn, packer);
-    await letLanesBegin();
+    await putFullWindow(turn, packer, codec);
     // Lanes worked meanwhile, and so did the caller: the dimensions would not fit the items any more.
     if (record.items.byteLength !== record.itemBytes) throw recordGone(packer.recordCount);
   }
@@ -541,6 +546,12 @@ async function appendPieces(
 async function putWindow(turn: Turn, packer: RaggedPacker): Promise<void> {
   const window = packer.takeWindow();
   if (window !== undefined) await turn.put(window);
+}
+
+/** Puts a window that more records follow. Raw ones are written as fast as they are packed. */
+async function putFullWindow(turn: Turn, packer: RaggedPacker, codec: Codec): Promise<void> {
+  await putWindow(turn, packer);
+  if (codec !== 'raw') await letLanesBegin();
 }
 
 function putWindowSync(turn: Turn, packer: RaggedPacker): void {
