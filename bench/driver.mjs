@@ -185,8 +185,11 @@ function merged(files) {
     results.flatMap((result) =>
       /** @type {any[]} */ (result[name]).filter(({ workload }) => from.get(workload) === result),
     );
+  const checkouts = [...new Set(results.map(({ machine }) => machine.checkout))];
   return {
     ...last,
+    machine: { ...last.machine, checkout: checkouts.join(', ') },
+    runs: results.map(({ date, options }) => ({ date, options })),
     workloads: Object.assign({}, ...results.map(({ workloads: each }) => each)),
     versions: Object.assign({}, ...results.map(({ versions }) => versions)),
     extras: Object.assign({}, ...results.map(({ extras }) => extras)),

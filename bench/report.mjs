@@ -17,6 +17,7 @@ import { median } from './statistics.mjs';
  * @property {Record<string, string>} machine
  * @property {Record<string, number> | null} machineLimits
  * @property {Record<string, any>} options
+ * @property {{date: string, options: Record<string, any>}[]} [runs] those that were merged
  * @property {Record<string, any>} workloads what was gathered
  * @property {Record<string, Record<string, string>>} versions
  * @property {Sample[]} samples
@@ -95,12 +96,25 @@ export function goals(result) {
   );
 }
 
+/** An option of all runs, from the least to the most. @param {Result} result @param {string} name */
+function optionOf({ date, options, runs = [{ date, options }] }, name) {
+  const values = runs.map((run) => run.options[name]);
+  const [least, most] = [Math.min(...values), Math.max(...values)];
+  return least === most ? `${least}` : `${least} to ${most}`;
+}
+
+/** @param {Result} result */
+function datesOf({ date, runs = [] }) {
+  const dates = runs.map((run) => run.date).sort();
+  return dates.length < 2 ? `Run of ${date}` : `Runs of ${dates[0]} to ${dates.at(-1)}`;
+}
+
 /** @param {Result} result @returns {string} GitHub's Markdown */
 export function markdown(result) {
   const { options, machine, machineLimits } = result;
   const rows = rowsOf(result);
   const parts = [
-    `Run of ${result.date}: ${options.rounds} rounds, ${options.seconds} s of timed calls in each row and round${options.isQuick ? ' (quick)' : ''}. MiB/s are of payload bytes; medians over the rounds, of each round's total bytes by total time. \`*\`: a row in which other programs took more than ${options.disturbedCores} of a core in some round, after ${options.repeats} repeats.`,
+    `${datesOf(result)}: ${optionOf(result, 'rounds')} rounds, ${optionOf(result, 'seconds')} s of timed calls in each row and round${options.isQuick ? ' (quick)' : ''}. MiB/s are of payload bytes; medians over the rounds, of each round's total bytes by total time. \`*\`: a row in which other programs took more than ${options.disturbedCores} of a core in some round, after ${optionOf(result, 'repeats')} repeats.`,
     table(['machine', ''], Object.entries(machine)),
   ];
   if (machineLimits !== null) {
