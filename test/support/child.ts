@@ -36,6 +36,12 @@ export interface Child {
   tell(line: string): void;
 }
 
+/**
+ * The test runner gives every process that is started its own NODE_OPTIONS, whatever was asked for. Its hooks would
+ * be in each thread of the child, and keep some KiB of each.
+ */
+const withoutHooks = process.platform === 'win32' ? [] : ['env', '-u', 'NODE_OPTIONS'];
+
 /** Starts `test/support/NAME.mjs` with `args`. */
 export function startChild(
   name: string,
@@ -44,7 +50,8 @@ export function startChild(
 ): Child {
   const file = fileURLToPath(new URL(`./${name}.mjs`, import.meta.url));
   const { prefix = [], nodeArgs = [], timeoutMs = hangMs } = options;
-  const [command = '', ...rest] = [...prefix, process.execPath, ...nodeArgs, file, ...args];
+  const node = [...withoutHooks, process.execPath, ...nodeArgs];
+  const [command = '', ...rest] = [...prefix, ...node, file, ...args];
   const startMs = performance.now();
   const child = spawn(command, rest, { stdio: 'pipe', env: environment(options.env) });
   let stdout = '';
