@@ -1,4 +1,5 @@
 // Record ids and slices: what is taken, what is refused, and that nothing is lost on the way to u64.
+import { Worker } from 'node:worker_threads';
 import t from 'tap';
 import { Dense, type DenseReader, ndarray, open } from '../ts/index.js';
 import { checkedId, giveIds, idArray, rangeArray, sliceRange } from '../ts/store/ids.js';
@@ -325,6 +326,53 @@ t.test('ids whose memory shrank before them are no empty list', async (t) => {
     const still = new Kind(memory, 8, 0);
     t.equal(idArray(still, 10).length, 0, 'one that is empty');
   }
+});
+
+t.test('a list that gets shorter while it is read has nothing of an earlier one', async (t) => {
+  for (const count of [4, 100]) {
+    giveIds(idArray(new Array(count).fill(7), 10));
+    const list = new Array(count).fill(5);
+    let reads = 0;
+    Object.defineProperty(list, 1, {
+      get() {
+        reads += 1;
+        // The first time it is checked.
+        if (reads === 2) list.length = 2;
+        return 5;
+      },
+    });
+    t.same([...idArray(list, 10)], [5n, 5n, ...new Array(count - 2).fill(0n)]);
+  }
+});
+
+t.test('a list that another thread makes longer is taken as it was, or refused', async (t) => {
+  const Growable = SharedArrayBuffer as unknown as new (
+    bytes: number,
+    options: { maxByteLength: number },
+  ) => SharedArrayBuffer & { grow(bytes: number): void };
+  const growing = new Worker(
+    `require('node:worker_threads').parentPort.on('message', (memory) => {
+      for (let count = 21; count <= 8192; count += 1) memory.grow(count * 8);
+    });`,
+    { eval: true },
+  );
+  for (let round = 0; round < 20; round += 1) {
+    const memory = new Growable(20 * 8, { maxByteLength: 8192 * 8 });
+    const ids = new BigUint64Array(memory);
+    growing.postMessage(memory);
+    const codes = new Set<unknown>();
+    while (ids.length < 8192) {
+      try {
+        giveIds(idArray(ids, 10));
+      } catch (error) {
+        codes.add((error as { code?: string }).code);
+      }
+    }
+    // "ids say another length" where it grows between two looks at it.
+    codes.delete('INVALID_ARGUMENT');
+    t.same([...codes], []);
+  }
+  await growing.terminate();
 });
 
 t.test('gathers that run at once never share a list, nor after one was aborted', async (t) => {

@@ -105,7 +105,7 @@ const rooms: readonly (readonly [string, readonly string[]])[] = [
     ],
   ],
   ['store/young', ['dtype', 'ndarray']],
-  ['store/pace', ['node:timers/promises']],
+  ['store/pace', ['node:timers/promises', 'store/append-queue']],
   [
     'store/ragged-views',
     ['dtype', 'errors', 'ndarray', 'store/capability', 'store/memory', 'store/pad', 'store/young'],

@@ -1,6 +1,8 @@
 // A loop that awaits nothing but small gathers, which are done at once, still lets the event loop turn.
+import { syncBuiltinESMExports } from 'node:module';
+import timers from 'node:timers/promises';
 import t from 'tap';
-import { configure, Dense, ndarray } from '../ts/index.js';
+import { configure, Dense, ndarray, Ragged } from '../ts/index.js';
 import { atOnceMax } from '../ts/native/turn.js';
 import { Scratch } from './support/scratch.js';
 
@@ -34,6 +36,34 @@ t.test('timers and immediates run beside a loop of gathers', async (t) => {
   isOver = true;
   t.ok(turns >= Math.floor(rounds / (atOnceMax + 1)), `${turns} turns`);
   await reader.close();
+});
+
+t.test('a compressed append ends where a test has replaced timers', async (t) => {
+  const { setTimeout } = timers;
+  t.teardown(() => {
+    timers.setTimeout = setTimeout;
+    syncBuiltinESMExports();
+  });
+  timers.setTimeout = () => new Promise(() => {});
+  syncBuiltinESMExports();
+  const [count, bytes] = [20, 1024 * 1024 * 2];
+  const items = new Uint8Array(count * bytes);
+  const dense = Dense.create(scratch.fresh(), {
+    dtype: 'uint8',
+    itemShape: [bytes],
+    codec: 'zstd',
+  });
+  await dense.append(ndarray('uint8', [count, bytes], items));
+  t.equal(dense.length, count);
+  await dense.close();
+  const ragged = Ragged.create(scratch.fresh(), { dtype: 'uint8', ndim: 1, codec: 'zstd' });
+  await ragged.append(
+    Array.from({ length: count }, (_, index) =>
+      ndarray('uint8', [bytes], items.subarray(index * bytes, (index + 1) * bytes)),
+    ),
+  );
+  t.equal(ragged.length, count);
+  await ragged.close();
 });
 
 t.test('lanes: told, set, refused', (t) => {

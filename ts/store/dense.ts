@@ -432,7 +432,7 @@ class DenseStoreWriter<D extends DType>
         const records = new Uint8Array(staging, 0, count * recordBytes);
         copySlice(parts, first * recordBytes, records);
         await turn.put({ records, ends: undefined, recordCount: count, recordBytes });
-        if (this.codec !== 'raw' && first + count < recordCount) await letLanesBegin();
+        if (this.codec !== 'raw' && first + count < recordCount) await letLanesBegin(turn);
       }
     } finally {
       await turn.settleQuietly();

@@ -53,7 +53,7 @@ export function idArray(ids: unknown, recordCount: number): BigUint64Array {
     }
     // Copied first: a view of a few ids costs more than a copy of them.
     const short = newWords(count);
-    short.words.set(list);
+    copyIds(list, short.words);
     try {
       assertBelow(short.halves, recordCount);
     } catch (error) {
@@ -66,6 +66,15 @@ export function idArray(ids: unknown, recordCount: number): BigUint64Array {
     'ids',
     `ids must be an array of integers, a Uint32Array or a BigUint64Array, got ${show(ids)}`,
   );
+}
+
+/** As many ids as `words` holds. Another thread may make a list in shared memory longer meanwhile. */
+function copyIds(list: BigUint64Array, words: BigUint64Array): void {
+  try {
+    words.set(list);
+  } catch {
+    for (let index = 0; index < words.length; index += 1) words[index] = list[index] ?? 0n;
+  }
 }
 
 /** @throws RangeError OUT_OF_RANGE for the first of these ids, each as two halves, that is not there */
@@ -115,7 +124,8 @@ function rangeText(name: string, id: number | bigint, recordCount: number): stri
 /** Whole numbers from 0 to 2^53 - 1, as the native side reads them. */
 export function wordsOf(list: ArrayLike<number>): BigUint64Array {
   const { words, halves } = newWords(list.length);
-  for (let index = 0; index < list.length; index += 1) {
+  // A getter may make the list shorter; what was in the words before must not stay.
+  for (let index = 0; index < words.length; index += 1) {
     const id = list[index] ?? 0;
     halves[index * 2] = id;
     halves[index * 2 + 1] = id < word ? 0 : Math.floor(id / word);

@@ -5,6 +5,7 @@
  * memory: a copy would cost as much. Once it waits for the disk, lanes wait instead.
  */
 import { setTimeout } from 'node:timers/promises';
+import type { Turn } from './append-queue.js';
 
 /** Bytes of one slice of an asynchronous append; of a staged one, one record at least. */
 export const sliceBytes = 8 * 1024 * 1024;
@@ -13,11 +14,12 @@ const atOnceMsMax = 8;
 const atOnceBytesMax = 4 * sliceBytes;
 
 /**
- * Lets lanes begin what was just handed over. A lane that this thread wakes is put on this thread's processor by the
+ * Lets lanes begin what was just handed over, until they are done at the latest: where a test has replaced timers,
+ * that is all there is to wait for. A lane that this thread wakes is put on this thread's processor by the
  * system, and waits there while this thread copies the next slice: the other lane has nothing to do all that time.
  */
-export function letLanesBegin(): Promise<void> {
-  return setTimeout(1);
+export function letLanesBegin(turn: Turn): Promise<void> {
+  return Promise.race([setTimeout(1), turn.settleQuietly()]);
 }
 
 export class Pace {

@@ -551,7 +551,7 @@ async function putWindow(turn: Turn, packer: RaggedPacker): Promise<void> {
 /** Puts a window that more records follow. Raw ones are written as fast as they are packed. */
 async function putFullWindow(turn: Turn, packer: RaggedPacker, codec: Codec): Promise<void> {
   await putWindow(turn, packer);
-  if (codec !== 'raw') await letLanesBegin();
+  if (codec !== 'raw') await letLanesBegin(turn);
 }
 
 function putWindowSync(turn: Turn, packer: RaggedPacker): void {
