@@ -23,9 +23,9 @@ export const benchCommand: Command = {
   about: [
     'Reads a container, or each of a folder, for some seconds in each way that a program may ask, and',
     'tells records and bytes a second, what a call takes (of 100 calls 50, 95 and 99 took no more), and',
-    'memory. Files are read as they lie: what came from the disk is told, and nothing is dropped from the',
-    'page cache. With --loader a DataLoader reads all containers of PATH at the same ids, and what waited',
-    'for what is told.',
+    'memory. Batches are given back after use. Files are read as they lie: what came from the disk is',
+    'told, and nothing is dropped from the page cache. With --loader a DataLoader reads all containers',
+    'of PATH at the same ids, and what waited for what is told.',
   ],
   options: {
     loader: { type: 'boolean', help: 'a DataLoader over all containers instead' },
