@@ -94,12 +94,8 @@ export abstract class StoreReader<D extends DType, Batch extends Disposable, One
     const signal = signalOf(fields.signal);
     const { out } = fields;
     const list = idArray(ids, this.length);
-    try {
-      this.#assertFits(list.length);
-      return await this.#gatherList(list, out, signal);
-    } finally {
-      giveIds(list);
-    }
+    this.#assertFits(list.length);
+    return await this.#gatherList(list, out, signal);
   }
 
   gatherSync(ids: Ids, options?: GatherNew): Batch;
@@ -224,28 +220,29 @@ export abstract class StoreReader<D extends DType, Batch extends Disposable, One
 
   async #gatherRange(range: IdRange, signal: AbortSignal | undefined): Promise<Batch> {
     this.#assertFits(range.count);
-    const list = rangeArray(range);
-    try {
-      // Without `out` the result is a batch of ours.
-      return (await this.#gatherList(list, undefined, signal)) as Batch;
-    } finally {
-      giveIds(list);
-    }
+    const batch = await this.#gatherList(rangeArray(range), undefined, signal);
+    // Without `out` the result is a batch of ours.
+    return batch as Batch;
   }
 
-  #gatherList(
+  /** Gathers `ids` and takes them back: nothing reads them any more when the promise settles. */
+  async #gatherList(
     ids: BigUint64Array,
     out: unknown,
     signal: AbortSignal | undefined,
   ): Promise<Batch | Out> {
-    return cancellable(
-      signal,
-      { path: this.path, what: `the gather of ${ids.length} records` },
-      (cancel) => this.gatherList(ids, out, cancel),
-      (batch) => {
-        if (out === undefined) (batch as Batch)[Symbol.dispose]();
-      },
-    );
+    try {
+      return await cancellable(
+        signal,
+        { path: this.path, what: `the gather of ${ids.length} records` },
+        (cancel) => this.gatherList(ids, out, cancel),
+        (batch) => {
+          if (out === undefined) (batch as Batch)[Symbol.dispose]();
+        },
+      );
+    } finally {
+      giveIds(ids);
+    }
   }
 
   #assertFits(count: number): void {
